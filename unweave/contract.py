@@ -1,0 +1,141 @@
+"""The nouns everything else is written in: Method, Batch, Out, Representation.
+
+A method is an ordinary `nn.Module` whose `forward` is the mathematics of one training step.
+It is handed a batch, noise, hyper-parameters and the step number as tensors, and answers with
+one loss per player. Who moves, with which optimizer, on which device, alone or among hundreds
+of replicas, is the engine's business and appears nowhere in a method.
+
+Shape letters used throughout: B batch, Z latents, C channels, H height, W width, K factors.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
+
+from torch import Tensor, nn
+
+
+class UserError(ValueError):
+    """Something the user can mend. Its text is one line: the argument, the value, what is accepted."""
+
+
+class Knob(NamedTuple):
+    """What a user may know about one hyper-parameter: `beta: Annotated[Tensor, Knob(4.0, ...)]`."""
+
+    default: float
+    about: str
+    paper: str = ""  # the values the paper uses, in words
+    low: float = 0.0  # smallest value accepted
+    high: float = float("inf")
+
+
+class Noise(NamedTuple):
+    """A request for random numbers. Dimensions are "B", "Z" (the method's `latents`) or a number."""
+
+    kind: str
+    dims: tuple[str | int, ...]
+
+
+def normal(*dims: str | int) -> Noise:
+    return Noise("normal", dims)
+
+
+def uniform(*dims: str | int) -> Noise:
+    return Noise("uniform", dims)
+
+
+class Batch(NamedTuple):
+    """What a method may see. Only the fields in its `needs` are filled; the others are None."""
+
+    x: Tensor | None = None  # images [B, C, H, W] in 0..1
+    second: Tensor | None = None  # an independent batch of the same size
+    pair: Tensor | None = None  # partners of x that differ from it in some factors
+    changed: Tensor | None = None  # in how many factors each pair differs [B], int64
+    labels: Tensor | None = None  # factor classes [B, K], int64
+
+
+class Out(NamedTuple):
+    """One step's answer: a scalar loss per player, scalars to log, new values of named buffers."""
+
+    losses: dict[str, Tensor]
+    logs: dict[str, Tensor]
+    state: dict[str, Tensor] = {}
+
+
+class DataInfo(NamedTuple):
+    """All a method is told about its data: image shape (C, H, W) and the number of observations."""
+
+    shape: tuple[int, int, int]
+    size: int
+
+
+class Representation(NamedTuple):
+    """What everything after training needs of a model; arrays from elsewhere fit in here too."""
+
+    encode: Callable[[Tensor], Tensor]  # images -> codes [B, Z]
+    latents: int
+    decode: Callable[[Tensor], Tensor] | None = None  # codes -> images in 0..1
+    posterior: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None  # images -> mean, logvar
+
+
+class Method(nn.Module):
+    """Interface of all methods: final classes derive from it directly and from nothing else."""
+
+    class Hyper(NamedTuple):
+        pass
+
+    needs: tuple[str, ...] = ("x",)
+    players: Mapping[str, tuple[str, ...]]  # player -> the attributes (modules) it moves
+    frozen: tuple[str, ...] = ()  # attributes nobody moves
+    noise: Mapping[str, Noise] = {}
+    phases: tuple[tuple[str, ...], ...] = ()  # who moves on which batch; () is everybody on one
+    recipe: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # the paper's optimizer settings by player
+    then: ClassVar[type[Method] | None] = None  # the next stage, built with previous=this method
+    equation: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    latents: int
+
+    def forward(self, batch: Batch, noise: Mapping[str, Tensor], hyper: Any, step: Tensor) -> Out:
+        raise NotImplementedError
+
+    def representation(self) -> Representation:
+        """The trained model as the rest of the library sees it."""
+        return self.autoencoder.representation()  # type: ignore[operator, union-attr]
+
+
+def all_phases(method: Method) -> tuple[tuple[str, ...], ...]:
+    return method.phases or (tuple(method.players),)
+
+
+def player_parameters(method: Method) -> dict[str, list[str]]:
+    """The parameter names of each player; raises unless every parameter is owned exactly once."""
+    owner: dict[str, str] = {}
+    claims = {**method.players, "frozen": method.frozen}
+    for player, prefixes in claims.items():
+        for name, _ in method.named_parameters():
+            if any(name == p or name.startswith(p + ".") for p in prefixes):
+                if name in owner:
+                    raise TypeError(f"{name} belongs to both {owner[name]} and {player}")
+                owner[name] = player
+    for name, _ in method.named_parameters():
+        if name not in owner:
+            raise TypeError(f"{name} belongs to no player of {type(method).__name__} and is not frozen")
+    return {player: [n for n, o in owner.items() if o == player] for player in method.players}
+
+
+def knobs(method: type[Method]) -> dict[str, Knob]:
+    """The traced hyper-parameters of a method."""
+    hints = get_type_hints(method.Hyper, include_extras=True)
+    found = {}
+    for name, hint in hints.items():
+        notes = [a for a in get_args(hint)[1:] if isinstance(a, Knob)] if get_origin(hint) is Annotated else []
+        found[name] = notes[0] if notes else Knob(0.0, "")
+    return found
+
+
+def static_arguments(method: type[Method]) -> dict[str, inspect.Parameter]:
+    """The constructor arguments a user may set (keyword-only; `previous` is the engine's)."""
+    parameters = inspect.signature(method.__init__).parameters
+    return {n: p for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY and n != "previous"}

@@ -1,0 +1,94 @@
+"""The fast engine: the same step as `loop.py`, recorded once, compiled, and on CUDA replayed as one graph.
+
+`make_fx` records everything `loop.advance` does, data and noise included, and every player's gradients
+and moves, as one list of tensor operations; Inductor compiles that list; a CUDA graph then launches the
+whole step at once. There is no second implementation of a step to keep equal.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from unweave.engine.loop import advance
+from unweave.engine.program import Program, State
+
+_WARM_UP = 3
+
+
+def recorded(program: Program, state: State, sums: dict[str, Tensor]) -> tuple[Callable, list[Tensor]]:
+    """The step as a function of a flat list of tensors that it changes in place, and that list."""
+    inputs = [*(t for _, t in state.tensors()), *sums.values(), program.seed, program.hyper]
+
+    def step(flat: list[Tensor]) -> tuple:
+        values = iter(flat)
+        before = _unflatten(state, values)
+        totals = {name: next(values) for name in sums}
+        running = program._replace(seed=next(values), hyper=next(values))
+        after, logs = advance(running, before)
+        for (_, old), (_, new) in zip(before.tensors(), after.tensors(), strict=True):
+            if old is not new:
+                old.copy_(new)
+        for name, total in totals.items():
+            total.add_(logs[name])
+        return ()
+
+    return make_fx(step)(inputs), inputs
+
+
+def _unflatten(like: State, values) -> State:  # noqa: ANN001
+    """A State of the same form as `like`, filled from an iterator in the order of `State.tensors`."""
+    step = next(values)
+    params = {n: next(values) for n in like.params}
+    buffers = {n: next(values) for n in like.buffers}
+    moments = {}
+    for player, memory in like.moments.items():
+        count = next(values)
+        mean = [next(values) for _ in memory.mean]
+        moments[player] = memory._replace(count=count, mean=mean, square=[next(values) for _ in memory.square])
+    return State(params, buffers, moments, step)
+
+
+class Graph:
+    """Steps as one compiled program; on CUDA one captured graph."""
+
+    def __init__(self, program: Program, state: State, *, capture: bool = True) -> None:
+        self.program, self.state = program, state.clone()
+        _, logs = advance(program, self.state)
+        self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
+        module, self.inputs = recorded(program, self.state, self.sums)
+        self.step = torch.compile(module, fullgraph=True, dynamic=False)
+        self.replay = self._capture() if capture and program.seed.is_cuda else self._once
+        # Recording and warming up are real steps on these tensors: put back what they changed.
+        for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
+            tensor.copy_(value)
+
+    def _once(self) -> None:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.step(self.inputs)
+
+    def _capture(self) -> Callable[[], None]:
+        """One step as a CUDA graph, recorded after a few steps that let the kernels load and tune."""
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(_WARM_UP):
+                self._once()
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self._once()
+        return self.graph.replay
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Advance by so many steps; returns each logged quantity's mean over them."""
+        for total in self.sums.values():
+            total.zero_()
+        for _ in range(steps):
+            self.replay()
+        return {name: float(total) / steps for name, total in self.sums.items()}

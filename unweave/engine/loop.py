@@ -1,0 +1,64 @@
+"""The reference engine: one training step, readable in one sitting. Every other engine must equal it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from unweave.contract import Out, all_phases
+from unweave.engine.optim import update
+from unweave.engine.program import Program, State, at_step, draw_noise
+from unweave.ops.noise import fold
+
+
+def play(program: Program, state: State, phase: int) -> Out:
+    """The method's losses on a fresh batch with fresh noise, both functions of (seed, step, phase)."""
+    method, device = program.method, program.seed.device.type
+    key = fold(fold(program.seed, state.step), phase)
+    batch = program.sample(fold(key, "data"), program.batch)
+    noise = draw_noise(method, fold(key, "noise"), program.batch)
+    hyper = method.Hyper(*at_step(program.hyper, state.step).unbind())
+    with torch.autocast(device, torch.bfloat16, enabled=program.precision == "bf16", cache_enabled=False):
+        return functional_call(method, {**state.params, **state.buffers}, (batch, noise, hyper, state.step))
+
+
+def advance(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
+    """One step: every phase in order; in a phase all gradients first, then all moves."""
+    logs: dict[str, Tensor] = {}
+    for phase, movers in enumerate(all_phases(program.method)):
+        params = {n: t.detach().requires_grad_() for n, t in state.params.items()}
+        out = play(program, state._replace(params=params), phase)
+        # Each player's gradient is of its own loss with respect to its own parameters and nothing else.
+        grads = {
+            player: torch.autograd.grad(
+                out.losses[player], [params[n] for n in program.owned[player]], retain_graph=player != movers[-1]
+            )
+            for player in movers
+        }
+        new_params, moments = dict(state.params), dict(state.moments)
+        for player in movers:
+            names, adam = program.owned[player], program.adams[player]
+            old = [state.params[n] for n in names]
+            lr = at_step(adam.lr, state.step)
+            moved, moments[player] = update(adam, lr, old, list(grads[player]), state.moments[player])
+            new_params.update(zip(names, moved, strict=True))
+        buffers = {**state.buffers, **{n: t.detach() for n, t in out.state.items()}}
+        state = State(new_params, buffers, moments, state.step)
+        logs.update({n: t.detach().float() for n, t in out.logs.items()})
+    return state._replace(step=state.step + 1), logs
+
+
+class Loop:
+    """Steps one after the other, in Python."""
+
+    def __init__(self, program: Program, state: State) -> None:
+        self.program, self.state = program, state
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Advance by so many steps; returns each logged quantity's mean over them."""
+        sums: dict[str, Tensor] = {}
+        for _ in range(steps):
+            self.state, logs = advance(self.program, self.state)
+            sums = {name: sums[name] + value if sums else value for name, value in logs.items()}
+        return {name: float(total) / steps for name, total in sums.items()}

@@ -1,0 +1,58 @@
+"""Ada-GVAE: learning from pairs that share an unknown set of factors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.ops.divergence import kl_gaussians, kl_standard, reparametrize
+from unweave.ops.sharing import average_shared, shared_by_count, shared_by_threshold
+
+
+@final
+class AdaGVAE(Method):
+    """Locatello et al. 2020, eq. 5-6: posteriors averaged where a pair seems to share the factor."""
+
+    class Hyper(NamedTuple):
+        beta: Annotated[Tensor, Knob(1.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
+
+    paper = "Locatello et al., Weakly-Supervised Disentanglement Without Compromises, ICML 2020"
+    equation = "1/2 sum_(i=1,2) ( -E_q~(z|x_i)[log p(x_i|z)] + beta KL(q~(z|x_i) || p(z)) )"
+    players = {"model": ("autoencoder",)}
+    noise = {"eps": normal("B", "Z"), "eps_pair": normal("B", "Z")}
+    recipe = {"model": {"lr": 1e-4}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        known_k: bool = False,
+    ) -> None:
+        super().__init__()
+        self.latents = latents
+        self.known_k = known_k
+        self.needs = ("x", "pair", "changed") if known_k else ("x", "pair")
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        x = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]
+        mean, logvar = self.autoencoder.posterior(x)
+        first, other = zip(mean.chunk(2), logvar.chunk(2), strict=True)
+        divergence_BZ = kl_gaussians(*first, *other).detach()
+        if self.known_k:
+            shared_BZ = shared_by_count(divergence_BZ, batch.changed)  # type: ignore[arg-type]
+        else:
+            shared_BZ = shared_by_threshold(divergence_BZ)
+        mean, logvar = (torch.cat(part) for part in zip(*average_shared(first, other, shared_BZ), strict=True))
+        z = reparametrize(mean, logvar, torch.cat([noise["eps"], noise["eps_pair"]]))
+        recon, kl = self.autoencoder.nll(x, z).mean(), kl_standard(mean, logvar).sum(1).mean()
+        loss = recon + hyper.beta * kl
+        shared = shared_BZ.float().sum(1).mean()
+        return Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "shared": shared})

@@ -1,0 +1,39 @@
+"""beta-VAE: a heavier KL term."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.nn.autoencoder import AutoEncoder
+
+
+@final
+class BetaVAE(Method):
+    """Higgins et al. 2017, eq. 4."""
+
+    class Hyper(NamedTuple):
+        beta: Annotated[Tensor, Knob(4.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
+
+    paper = (
+        "Higgins et al., beta-VAE: Learning Basic Visual Concepts with a Constrained Variational Framework, ICLR 2017"
+    )
+    equation = "-E_q(z|x)[log p(x|z)] + beta KL(q(z|x) || p(z))"
+    players = {"model": ("autoencoder",)}
+    noise = {"eps": normal("B", "Z")}
+    recipe = {"model": {"lr": 1e-4}}
+
+    def __init__(
+        self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"
+    ) -> None:
+        super().__init__()
+        self.latents = latents
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        p = self.autoencoder(batch.x, noise["eps"])
+        recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
+        loss = recon + hyper.beta * kl
+        return Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl})

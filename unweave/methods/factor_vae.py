@@ -1,0 +1,67 @@
+"""FactorVAE: total correlation by the density-ratio trick."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal, uniform
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.critic import Critic
+from unweave.ops.divergence import reparametrize
+from unweave.ops.total_correlation import permute_latents
+
+
+@final
+class FactorVAE(Method):
+    """Kim & Mnih 2018, eq. 2 and algorithm 2."""
+
+    class Hyper(NamedTuple):
+        gamma: Annotated[Tensor, Knob(35.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]
+
+    paper = "Kim and Mnih, Disentangling by Factorising, ICML 2018"
+    equation = "-E_q(z|x)[log p(x|z)] + KL(q(z|x) || p(z)) + gamma KL(q(z) || prod_j q(z_j))"
+    players = {"model": ("autoencoder",), "critic": ("critic",)}
+    noise = {"eps": normal("B", "Z"), "eps_second": normal("B", "Z"), "perm": uniform("B", "Z")}
+    recipe = {"model": {"lr": 1e-4}, "critic": {"lr": 1e-4, "betas": (0.5, 0.9)}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        one_batch: bool = False,
+    ) -> None:
+        super().__init__()
+        self.latents = latents
+        self.one_batch = one_batch
+        self.needs = ("x",) if one_batch else ("x", "second")
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+        self.critic = Critic(latents)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        p = self.autoencoder(batch.x, noise["eps"])
+        recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
+        joint_B2 = self.critic(p.z_BZ)
+        tc = (joint_B2[:, 0] - joint_B2[:, 1]).mean()
+        loss = recon + kl + hyper.gamma * tc
+        critic_loss, accuracy = self._critic_loss(p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ))
+        logs = {"loss": loss, "recon": recon, "kl": kl, "tc": tc, "critic": critic_loss, "critic_accuracy": accuracy}
+        return Out({"model": loss, "critic": critic_loss}, logs)
+
+    def _permuted(self, batch: Batch, noise: Any, z_BZ: Tensor) -> Tensor:
+        """A sample of the product of marginals, from the second batch unless told otherwise."""
+        if not self.one_batch:
+            z_BZ = reparametrize(*self.autoencoder.posterior(batch.second), noise["eps_second"])
+        return permute_latents(z_BZ.detach(), noise["perm"])
+
+    def _critic_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:
+        """Cross-entropy of telling the two apart, and how often the critic is right."""
+        joint_B2, product_B2 = self.critic(joint_BZ), self.critic(product_BZ)
+        loss = 0.5 * (F.softplus(joint_B2[:, 1] - joint_B2[:, 0]) + F.softplus(product_B2[:, 0] - product_B2[:, 1]))
+        right = 0.5 * ((joint_B2[:, 0] > joint_B2[:, 1]).float() + (product_B2[:, 1] > product_B2[:, 0]).float())
+        return loss.mean(), right.mean()

@@ -1,0 +1,97 @@
+"""Encoders and decoders of the field, named after whose they are. Modules without losses.
+
+Every encoder maps images [B, C, H, W] to 2 Z numbers, every decoder codes [B, Z] to image-shaped logits.
+Weights start Glorot-uniform and biases at zero, as in the reference study.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from torch import nn
+
+from unweave.contract import UserError
+
+Shape = tuple[int, int, int]
+
+
+def _chain(sizes: Sequence[int], activation: Callable[[], nn.Module]) -> list[nn.Module]:
+    """Linear layers between the sizes, each followed by the activation."""
+    layers: list[nn.Module] = []
+    for before, after in zip(sizes, sizes[1:], strict=False):
+        layers += [nn.Linear(before, after), activation()]
+    return layers
+
+
+class Plan(NamedTuple):
+    """A convolutional pair: channels and kernels of the stride-2 layers, and the dense layers between."""
+
+    channels: tuple[int, ...]
+    kernels: tuple[int, ...]
+    up: tuple[int, ...]  # channels of the decoder's transposed convolutions, before the image
+    dense: tuple[int, ...]  # encoder's hidden dense layers; the decoder mirrors them
+
+
+PLANS = {
+    # Locatello et al. 2019, table of appendix: the standard network of the field
+    "locatello": Plan((32, 32, 64, 64), (4, 4, 2, 2), (64, 32, 32), (256,)),
+    # Burgess et al. 2018: "Understanding disentangling in beta-VAE"
+    "burgess": Plan((32, 32, 32, 32), (4, 4, 4, 4), (32, 32, 32), (256, 256)),
+    # ours, for quick work on a CPU
+    "small": Plan((16, 32, 32), (4, 4, 4), (32, 16), (128,)),
+}
+NETWORKS = (*PLANS, "mlp")
+
+
+def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
+    channels, height, width = shape
+    halvings = len(plan.channels)
+    side = (height >> halvings, width >> halvings)
+    features = plan.channels[-1] * side[0] * side[1]
+    down: list[nn.Module] = []
+    for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False):
+        down += [nn.Conv2d(before, after, kernel, stride=2, padding=(kernel - 2) // 2), nn.ReLU()]
+    encoder = [*down, nn.Flatten(), *_chain((features, *plan.dense), nn.ReLU), nn.Linear(plan.dense[-1], 2 * latents)]
+    up: list[nn.Module] = [*_chain((latents, *plan.dense[::-1], features), nn.ReLU)]
+    up += [nn.Unflatten(1, (plan.channels[-1], *side))]
+    for before, after in zip((plan.channels[-1], *plan.up), (*plan.up, channels), strict=True):
+        up += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), nn.ReLU()]
+    return nn.Sequential(*encoder), nn.Sequential(*up[:-1])
+
+
+def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
+    """Chen et al. 2018: two hidden layers of 1200 in, three out."""
+    pixels = math.prod(shape)
+    encoder = [nn.Flatten(), *_chain((pixels, 1200, 1200), nn.ReLU), nn.Linear(1200, 2 * latents)]
+    decoder = [*_chain((latents, 1200, 1200, 1200), nn.Tanh), nn.Linear(1200, pixels), nn.Unflatten(1, shape)]
+    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+
+
+def glorot(module: nn.Module) -> None:
+    """Glorot-uniform weights, zero biases, for every linear and convolutional layer inside."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
+            nn.init.xavier_uniform_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+
+
+def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
+    """The named encoder and decoder for images of this shape."""
+    if net not in NETWORKS:
+        raise UserError(f"net '{net}' is unknown; use one of {', '.join(NETWORKS)}")
+    if latents < 1:
+        raise UserError(f"latents {latents} is too small; use 1 or more")
+    if net in PLANS:
+        multiple = 2 ** len(PLANS[net].channels)
+        if shape[1] % multiple or shape[2] % multiple:
+            raise UserError(
+                f"net '{net}' cannot take images of {shape[1]}x{shape[2]}; use sides that are multiples of {multiple}, "
+                "or net=mlp for any size"
+            )
+    pair = _conv(PLANS[net], shape, latents) if net in PLANS else _mlp(shape, latents)
+    for part in pair:
+        glorot(part)
+    return pair

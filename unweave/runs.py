@@ -1,0 +1,161 @@
+"""The run folder on disk: write, read, list. Every write is atomic, loading never executes code.
+
+    runs/<name>/config.json               everything needed to repeat the run
+               log.jsonl                  one record a line
+               checkpoint.safetensors     the whole training state, replaced as training goes on
+               weights.safetensors        the finished model
+               scores.json, samples/      what evaluation and report add
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from unweave.contract import UserError
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """The file holds either its old content or all of the new one, whatever happens meanwhile."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @classmethod
+    def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunFolder:
+        """A new folder with its configuration; nothing is left behind if that fails."""
+        folder = cls(path)
+        if folder.path.exists():
+            raise UserError(f"out '{path}' exists already; give another name, or resume it with --resume")
+        missing = [p for p in (folder.path, *folder.path.parents) if not p.exists()]
+        try:
+            folder.path.mkdir(parents=True)
+            folder.write_json("config.json", config)
+        except OSError as error:
+            if missing and missing[-1].exists():
+                shutil.rmtree(missing[-1], ignore_errors=True)
+            raise UserError(f"out '{path}' cannot be written: {error.strerror or error}; choose another folder") from error
+        return folder
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunFolder:
+        """An existing run; damaged ones are refused here with one clear line."""
+        folder = cls(path)
+        if not (folder.path / "config.json").is_file():
+            raise UserError(f"run '{path}' is not a run folder (it has no config.json)")
+        if not isinstance(folder.config, dict) or "method" not in folder.config:
+            raise UserError(f"run '{path}' is damaged: config.json does not describe a run")
+        return folder
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.read_json("config.json")
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "weights.safetensors").is_file()
+
+    def read_json(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_text())
+        except (ValueError, OSError) as error:
+            raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+
+    def write_json(self, name: str, content: Any) -> None:
+        write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
+
+    def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
+        """Tensors and a few words about them, as one safetensors file."""
+        flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
+        write_atomic(self.path / name, save_tensors(flat, metadata=about))
+
+    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+        """The tensors of a file and the words about them."""
+        path = self.path / name
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = dict(file.metadata() or {})
+            return load_tensors(path.read_bytes()), about
+        except (SafetensorError, OSError, ValueError) as error:
+            raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+
+    def append_log(self, record: Mapping[str, Any]) -> None:
+        with open(self.path / "log.jsonl", "a") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def logs(self) -> list[dict[str, Any]]:
+        """All whole records; a line cut short by a kill is no record."""
+        path = self.path / "log.jsonl"
+        return list(_records(path.read_text())) if path.exists() else []
+
+    def truncate_log(self, stage: int, step: int) -> None:
+        """Forget what was logged after this point: a resumed run writes it again."""
+        kept = [r for r in self.logs() if (r["stage"], r["step"]) <= (stage, step)]
+        write_atomic(self.path / "log.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
+
+
+def _records(text: str) -> Iterator[dict[str, Any]]:
+    for line in text.splitlines(keepends=True):
+        try:
+            if line.endswith("\n"):
+                yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def list_runs(root: Path | str) -> list[RunFolder]:
+    """The runs directly below a folder, by name."""
+    return [RunFolder(p.parent) for p in sorted(Path(root).glob("*/config.json"))]
+
+
+def environment() -> dict[str, str]:
+    """Versions and source state, for the record."""
+    import numpy
+    import torch
+
+    from unweave import __version__
+
+    return {
+        "unweave": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "git": _git_state(),
+    }
+
+
+def _git_state() -> str:
+    """The commit of the package's source, "+" when changed since, or "" outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        command = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=12"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

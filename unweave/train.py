@@ -1,0 +1,273 @@
+"""Train a method on a data set into a run folder; resume it after any interruption to the same result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from unweave.contract import Method, UserError, player_parameters
+from unweave.data import Dataset, Sampler, load_data
+from unweave.data.spec import check_name
+from unweave.engine.checkpoint import restore_state, save_state, saved_stage
+from unweave.engine.graph import Graph
+from unweave.engine.loop import Loop
+from unweave.engine.optim import Adam
+from unweave.engine.program import Program, State, initial_state, schedule_row
+from unweave.evaluate import Trained, load
+from unweave.methods import METHODS
+from unweave.runs import RunFolder, environment
+from unweave.settings import resolve, schedule
+
+ENGINES = ("auto", "loop", "compiled", "graph")
+PRECISIONS = ("float32", "tf32", "bf16")
+
+
+class Progress(NamedTuple):
+    """What an observer of a run is told after every record."""
+
+    stage: str
+    step: int
+    steps: int
+    rate: float  # steps a second
+    left: float  # seconds
+    logs: dict[str, float]
+
+
+def train(
+    method: str | type[Method],
+    data: str | Dataset = "sprites",
+    *,
+    steps: int = 10_000,
+    batch: int = 64,
+    seed: int = 0,
+    lr: float | str | None = None,
+    clip: float = 0.0,
+    supervision: str | None = None,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "float32",
+    out: str | Path | None = None,
+    log_every: int = 100,
+    checkpoint_every: int = 1000,
+    observe: Callable[[Progress], None] | None = None,
+    **settings: Any,
+) -> Trained:
+    """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
+    cls = find_method(method)
+    fixed, hyper = resolve(cls, settings)
+    data = load_data(data)
+    for name, value in (("steps", steps), ("batch", batch), ("log_every", log_every)):
+        if value < 1:
+            raise UserError(f"{name} {value} is too small; use 1 or more")
+    if batch < 2:
+        raise UserError(f"batch {batch} is too small; use 2 or more")
+    if not 0 <= seed < 2**62:
+        raise UserError(f"seed {seed} is out of range; use 0 or more")
+    device, engine = find_device(device), find_engine(engine)
+    check_name("precision", precision, PRECISIONS)
+    probe = cls(data.info, **fixed)
+    if supervision is None:
+        supervision = "pairs(k=1)" if "pair" in probe.needs else "none"
+    Sampler(data, probe.needs, supervision)
+    config = {
+        "method": next((n for n, c in METHODS.items() if c is cls), cls.__name__),
+        "arguments": fixed,
+        "hyper": hyper,
+        "data": data.name,
+        "data_options": data.options,
+        "supervision": supervision,
+        "steps": steps,
+        "batch": batch,
+        "seed": seed,
+        "optimizer": optimizer_settings(cls, lr, clip),
+        "precision": precision,
+        "engine": engine,
+        "device": device,
+        "log_every": log_every,
+        "checkpoint_every": max(log_every, checkpoint_every // log_every * log_every),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": environment(),
+    }
+    folder = RunFolder.create(out or default_folder(config), config)
+    return _fit(folder, config, cls, data, observe)
+
+
+def resume(
+    path: str | Path,
+    *,
+    method: type[Method] | None = None,
+    device: str | None = None,
+    observe: Callable[[Progress], None] | None = None,
+) -> Trained:
+    """Go on with a run that was interrupted; a finished one is returned as it is."""
+    folder = RunFolder.open(path)
+    config = folder.config
+    if device:
+        config["device"] = find_device(device)
+    if folder.finished:
+        return load(path, device=config["device"], method=method)
+    find_device(config["device"])
+    data = load_data(config["data"], **config["data_options"])
+    return _fit(folder, config, method or find_method(config["method"]), data, observe)
+
+
+def _fit(
+    folder: RunFolder,
+    config: Mapping[str, Any],
+    cls: type[Method],
+    data: Dataset,
+    observe: Callable[[Progress], None] | None,
+) -> Trained:
+    """Every stage in order, from wherever the folder stands."""
+    if config["precision"] == "tf32":
+        torch.set_float32_matmul_precision("high")
+    data = data.to(config["device"])
+    begun, previous, stage = saved_stage(folder), None, 0
+    stage_cls: type[Method] | None = cls
+    while stage_cls is not None:
+        method = build(stage_cls, config, data, previous)
+        if begun is None or stage >= begun:
+            _fit_stage(folder, config, method, data, stage, resumed=begun == stage, observe=observe)
+        previous, stage_cls, stage = method, stage_cls.then, stage + 1
+    assert previous is not None
+    folder.save("weights.safetensors", previous.state_dict(), steps=str(config["steps"]))
+    return Trained(folder, dict(config), previous.eval(), data)
+
+
+def _fit_stage(
+    folder: RunFolder,
+    config: Mapping[str, Any],
+    method: Method,
+    data: Dataset,
+    stage: int,
+    *,
+    resumed: bool,
+    observe: Callable[[Progress], None] | None,
+) -> None:
+    """One stage to its last step; the method ends holding the trained weights."""
+    state = initial_state(method)
+    if resumed:
+        restore_state(folder, state)
+    folder.truncate_log(stage, int(state.step))
+    steps, log_every = config["steps"], config["log_every"]
+    begun_at, began = int(state.step), time.monotonic()
+    if begun_at < steps:
+        runner = make_engine(build_program(config, method, data), state, config["engine"])
+        done = begun_at
+        while done < steps:
+            chunk = min(log_every, steps - done)
+            logs = runner.run(chunk)
+            done += chunk
+            _check_finite(logs, done, folder)
+            folder.append_log({"stage": stage, "step": done, **logs})
+            if done % config["checkpoint_every"] == 0 or done == steps:
+                save_state(folder, runner.state, stage)
+            if observe:
+                rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
+                observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))
+        state = runner.state
+    method.load_state_dict({**state.params, **state.buffers})
+
+
+def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:
+    broken = [name for name, value in logs.items() if not math.isfinite(value)]
+    if broken:
+        raise UserError(
+            f"training diverged: {broken[0]} is not finite by step {step} of run '{folder.path}'; "
+            "use a smaller lr, or clip (for instance clip=10)"
+        )
+
+
+def build(cls: type[Method], config: Mapping[str, Any], data: Dataset, previous: Method | None = None) -> Method:
+    """The method with its initial weights, which are a function of the seed alone."""
+    later = {} if previous is None else {"previous": previous.cpu()}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config["seed"])
+        return cls(data.info, **config["arguments"], **later).to(config["device"])  # type: ignore[call-arg]
+
+
+def build_program(config: Mapping[str, Any], method: Method, data: Dataset) -> Program:
+    device = config["device"]
+    fields = method.Hyper._fields
+    rows = [schedule_row(_row(config["hyper"][name]), device) for name in fields]
+    adams = {
+        player: Adam(
+            schedule_row(_row(s["lr"]), device), betas=tuple(s["betas"]), eps=s["eps"], clip=s["clip"]
+        )
+        for player, s in config["optimizer"].items()
+    }
+    return Program(
+        method=method,
+        sample=Sampler(data, method.needs, config["supervision"]),
+        batch=config["batch"],
+        seed=torch.tensor(config["seed"], dtype=torch.int64, device=device),
+        hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
+        adams={player: adams.get(player, next(iter(adams.values()))) for player in method.players},
+        owned=player_parameters(method),
+        precision=config["precision"],
+    )
+
+
+def _row(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
+    """The engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
+    if engine == "auto":
+        engine = "graph" if program.seed.is_cuda else "loop"
+    if engine == "loop":
+        return Loop(program, state)
+    return Graph(program, state, capture=engine == "graph")
+
+
+def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -> dict[str, dict[str, Any]]:
+    """The paper's recipe by player, with the user's learning rate for all of them if one is given."""
+    found: dict[str, dict[str, Any]] = {}
+    if clip < 0:
+        raise UserError(f"clip {clip:g} is out of range; use 0 (off) or more")
+    for player in cls.players:
+        recipe = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **cls.recipe.get(player, {}), "clip": clip}
+        if lr is not None:
+            recipe["lr"] = schedule("lr", lr)
+            if min(recipe["lr"][:2] if isinstance(recipe["lr"], tuple) else (recipe["lr"],)) < 0:
+                raise UserError(f"lr {lr} is out of range; use 0 or more")
+        found[player] = recipe
+    return found
+
+
+def default_folder(config: Mapping[str, Any]) -> Path:
+    return Path("runs") / f"{config['method']}-{config['data']}-seed{config['seed']}"
+
+
+def find_method(method: str | type[Method]) -> type[Method]:
+    if isinstance(method, str):
+        check_name("method", method, METHODS)
+        return METHODS[method]
+    return method
+
+
+def find_engine(engine: str) -> str:
+    check_name("engine", engine, ENGINES)
+    return engine
+
+
+def find_device(device: str) -> str:
+    """The device to use; "auto" is the first CUDA device, else the CPU."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind = device.split(":")[0]
+    if kind not in ("cpu", "cuda", "mps"):
+        raise UserError(f"device '{device}' is unknown; use auto, cpu, cuda, cuda:N or mps")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device '{device}' is not there: this machine has no usable CUDA device; use cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise UserError(f"device '{device}' is not there: this machine has no usable MPS device; use cpu")
+    return device
+
+
