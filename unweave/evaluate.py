@@ -69,8 +69,9 @@ class Evaluation(NamedTuple):
         return ~(self.kl < DEAD_BELOW)
 
     def as_json(self) -> dict[str, Any]:
-        tables = {name: getattr(self, name).tolist() for name in ("information", "entropies", "kl")}
-        return {**self._asdict(), "factor_names": list(self.factor_names), **tables}
+        tables = {name: getattr(self, name).tolist() for name in ("information", "entropies")}
+        kl = [None if np.isnan(value) else float(value) for value in self.kl]
+        return {**self._asdict(), "factor_names": list(self.factor_names), **tables, "kl": kl}
 
 
 def load(path: str | Path, *, device: str = "cpu", method: type[Method] | None = None) -> Trained:

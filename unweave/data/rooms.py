@@ -21,6 +21,7 @@ from torch import Tensor
 from unweave.data.cache import cached_array
 from unweave.data.dataset import Dataset
 from unweave.data.spec import check_integer
+from unweave.data.threads import one_thread
 
 HUES = tuple(i / 10 for i in range(10))
 SCALES = tuple(np.linspace(0.75, 1.25, 8).tolist())
@@ -29,6 +30,7 @@ ORIENTATIONS = tuple(np.linspace(-30.0, 30.0, 15).tolist())  # azimuth of the ca
 
 _LAYERS = 5  # sky, floor, wall, object, white
 _SAMPLES = 4  # a pixel, each way
+_UNIT, _ZERO = 200.0, 30.0  # a layer's value v is stored as 200 v + 30
 _SKY = (154.0 / 255.0, 224.5 / 255.0, 249.0 / 255.0)
 _WALL_AT, _WALL_TOP = 3.5, 2.0
 _LIGHT = (-4.746, 1.805, 20.353)
@@ -193,9 +195,12 @@ def cast_object(view: View, shape: str, scale: float, size: int) -> Tensor:
     layers[:, seen] = 0.0
     layers[3, seen], layers[4, seen] = _shade_object(view.eye + t * ray, normal, ray)
     samples = layers.clamp_(0.0, 1.0).reshape(_LAYERS, size * _SAMPLES, size * _SAMPLES)
-    return (F.avg_pool2d(samples, _SAMPLES) * 255.0).round().to(torch.uint8).flatten(1)
+    # The originals ring at edges like a cubic filter, so a layer may pass below 0 and above 1.
+    pixels = F.interpolate(samples[None], (size, size), mode="bicubic", antialias=True)[0]
+    return (pixels * _UNIT + _ZERO).round().clamp(0, 255).to(torch.uint8).flatten(1)
 
 
+@one_thread()
 def cast_store(size: int) -> np.ndarray:
     """The layers of all 480 views [480, L, H*W], uint8: scale, shape, orientation, the last fastest."""
     store = torch.empty(len(SCALES), len(SHAPES), len(ORIENTATIONS), _LAYERS, size * size, dtype=torch.uint8)
@@ -226,7 +231,7 @@ class Rooms(Dataset):
         self.layers: Tensor
         self.hue_rgb: Tensor
         self.sky_and_white: Tensor
-        store = torch.from_numpy(cached_array(f"rooms-v1-{size}", lambda: cast_store(size)))
+        store = torch.from_numpy(cached_array(f"rooms-v2-{size}", lambda: cast_store(size)))
         hues = [colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]
         self.register_buffer("layers", store, persistent=False)
         self.register_buffer("hue_rgb", torch.tensor(hues), persistent=False)
@@ -234,7 +239,7 @@ class Rooms(Dataset):
 
     def images(self, index_B: Tensor) -> Tensor:
         factors_BK = self.factors(index_B)
-        layers = self.layers[index_B % len(self.layers)].float() * (1.0 / 255.0)
+        layers = (self.layers[index_B % len(self.layers)].float() - _ZERO) * (1.0 / _UNIT)
         hues_B33 = self.hue_rgb[factors_BK[:, :3]]
         sky, white = self.sky_and_white[:, None, None].expand(2, len(index_B), 1, 3)
         colours_B35 = torch.cat([sky, hues_B33, white], dim=1).transpose(1, 2)

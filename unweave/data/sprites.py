@@ -14,12 +14,14 @@ import math
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unweave.contract import UserError
 from unweave.data.cache import cached_array
 from unweave.data.dataset import Dataset
 from unweave.data.spec import check_integer
+from unweave.data.threads import one_thread
 
 SHAPES = (1.0, 2.0, 3.0)  # square, ellipse, heart
 SCALES = tuple(np.linspace(0.5, 1.0, 6).tolist())
@@ -28,6 +30,7 @@ POSITIONS = tuple(np.linspace(0.0, 1.0, 32).tolist())
 
 _SUB = 256  # sub-pixel positions of a corner in one sample
 _CORNERS = 150  # of the heart, the outline with the most
+_REACH = 13.6  # no corner is farther from its sprite's centre, in pixels of 64: the largest square's is 9.6 sqrt 2
 _STORE_SIDE = 64  # a row of the store is one 64-bit word; larger pictures are drawn in the batch
 
 
@@ -68,12 +71,13 @@ def _crossed(y0: Tensor, y1: Tensor, centre: Tensor) -> Tensor:
 def _first_column(x0: Tensor, y0: Tensor, x1: Tensor, y1: Tensor, centre: Tensor, samples: int) -> Tensor:
     """The first column whose centre lies on the edge or right of it on this row, 0..samples.
 
-    The crossing is x0 + (centre - y0) (x1 - x0) / (y1 - y0); multiplied out, one exact division is left.
+    The crossing is x0 + (centre - y0) (x1 - x0) / (y1 - y0); multiplied out, one exact division is left, and
+    rounding its negative down rounds it up.
     """
     rise = y1 - y0
-    ahead = (centre - y0) * (x1 - x0) + (x0 - _SUB // 2) * rise
+    behind = (centre - y0) * (x0 - x1) + (_SUB // 2 - x0) * rise
     flat = rise == 0  # such an edge is never crossed; keep the division defined
-    column = -torch.div(-ahead, torch.where(flat, 1, rise * _SUB), rounding_mode="floor")
+    column = torch.div(behind, torch.where(flat, 1, rise * _SUB), rounding_mode="floor").neg()
     return column.clamp(0, samples)
 
 
@@ -98,8 +102,7 @@ def draw_sprites(
     x, y = _turned(table[kind], scale, angle)
     samples = size * antialias
     lit = _parity(_snap(x, x_B[:, None], samples), _snap(y, y_B[:, None], samples), samples)
-    boxes = lit.reshape(-1, 1, size, antialias, size, antialias).float()
-    return boxes.mean(dim=(3, 5))
+    return F.avg_pool2d(lit[:, None].float(), antialias)
 
 
 def _parity(x_BV: Tensor, y_BV: Tensor, samples: int) -> Tensor:
@@ -110,7 +113,7 @@ def _parity(x_BV: Tensor, y_BV: Tensor, samples: int) -> Tensor:
     column_BSV = _first_column(x0, y0, x1, y1, centre, samples)
     flips = torch.zeros(*column_BSV.shape[:2], samples + 1, dtype=torch.int32, device=x_BV.device)
     flips = flips.scatter_add(2, column_BSV, _crossed(y0, y1, centre).int())
-    return flips.cumsum(2)[..., :samples] & 1
+    return flips.cumsum(2, dtype=torch.int32)[..., :samples] & 1
 
 
 def _render_group(shape: int, scale: float, side: int) -> Tensor:
@@ -153,13 +156,37 @@ def _xor_rows(masks_NP: Tensor, line_N: Tensor, lines: int) -> Tensor:
     return words
 
 
-def render_store(side: int = 64) -> np.ndarray:
-    """All 737280 pictures as words [3, 6, 40, 32, 32, side], int64."""
-    store = torch.empty(3, 6, 40, 32, 32, side, dtype=torch.int64)
+def _windows(side: int) -> tuple[list[int], int]:
+    """The first row (or column) a sprite can touch at each position, and how many it can touch at most: 29 of 64."""
+    length = math.ceil(2.0 * _REACH * side / 64.0) + 1
+    starts = [math.floor((16.0 + 32.0 * p - _REACH) * side / 64.0) for p in POSITIONS]
+    return [min(start, side - length) for start in starts], length
+
+
+@one_thread()
+def render_windows(side: int = 64) -> np.ndarray:
+    """All 737280 pictures cut out about their sprite, int32 [3, 6, 40, 32, 32, length]: what is kept on disk."""
+    starts, length = _windows(side)
+    cut = torch.empty(3, 6, 40, 32, 32, length, dtype=torch.int32)
+    column_P11 = torch.tensor(starts)[:, None, None]
     for shape in range(3):
         for i, scale in enumerate(SCALES):
-            store[shape, i] = _render_group(shape, scale, side)
-    return store.numpy()
+            words = _render_group(shape, scale, side)
+            rows = torch.stack([words[:, :, p, start : start + length] for p, start in enumerate(starts)], dim=2)
+            cut[shape, i] = (rows >> column_P11) & ((1 << length) - 1)
+    return cut.numpy()
+
+
+@one_thread()
+def spread_windows(cut: Tensor, side: int) -> Tensor:
+    """The store [N, side], int64: every row of a picture one word, made of the windows kept on disk."""
+    starts, length = _windows(side)
+    cut = cut.reshape(-1, 32, 32, length)
+    rows = torch.zeros(len(cut), 32, 32, side, dtype=torch.int64)
+    column_P1 = torch.tensor(starts)[:, None]
+    for p, start in enumerate(starts):
+        rows[:, :, p, start : start + length] = cut[:, :, p].long() << column_P1
+    return rows.reshape(-1, side)
 
 
 class Sprites(Dataset):
@@ -185,8 +212,8 @@ class Sprites(Dataset):
         self.bit_W: Tensor
         self.outlines_3V2: Tensor
         if self.stored:
-            store = cached_array(f"sprites-v1-{size}", lambda: render_store(size))
-            self.register_buffer("rows_NH", torch.from_numpy(store).reshape(self.size, size), persistent=False)
+            cut = torch.from_numpy(cached_array(f"sprites-v1-{size}", lambda: render_windows(size)))
+            self.register_buffer("rows_NH", spread_windows(cut, size), persistent=False)
             self.register_buffer("bit_W", torch.arange(size), persistent=False)
         else:
             self.register_buffer("outlines_3V2", outlines(), persistent=False)

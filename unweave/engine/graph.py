@@ -61,7 +61,9 @@ class Graph:
         _, logs = advance(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
         module, self.inputs = recorded(program, self.state, self.sums)
-        self.step = torch.compile(module, fullgraph=True, dynamic=False)
+        # Horizontal fusion: a step of these small networks has dozens of tiny independent kernels.
+        options = {"combo_kernels": True} if program.seed.is_cuda else {}
+        self.step = torch.compile(module, fullgraph=True, dynamic=False, options=options)
         self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from torch import nn
 
 from unweave.contract import UserError
+from unweave.nn.conv import Double, Halve
 
 Shape = tuple[int, int, int]
 
@@ -52,12 +53,12 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
     features = plan.channels[-1] * side[0] * side[1]
     down: list[nn.Module] = []
     for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False):
-        down += [nn.Conv2d(before, after, kernel, stride=2, padding=(kernel - 2) // 2), nn.ReLU()]
+        down += [Halve(before, after, kernel), nn.ReLU()]
     encoder = [*down, nn.Flatten(), *_chain((features, *plan.dense), nn.ReLU), nn.Linear(plan.dense[-1], 2 * latents)]
     up: list[nn.Module] = [*_chain((latents, *plan.dense[::-1], features), nn.ReLU)]
     up += [nn.Unflatten(1, (plan.channels[-1], *side))]
     for before, after in zip((plan.channels[-1], *plan.up), (*plan.up, channels), strict=True):
-        up += [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), nn.ReLU()]
+        up += [Double(before, after), nn.ReLU()]
     return nn.Sequential(*encoder), nn.Sequential(*up[:-1])
 
 

@@ -1,0 +1,166 @@
+"""Every method goes through the same table, without its author writing a test."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+
+import unweave as uw
+from unweave.contract import all_phases, knobs, player_parameters
+from unweave.engine.graph import Graph
+from unweave.engine.loop import Loop, advance, play
+from unweave.engine.program import initial_state
+from unweave.methods import METHODS
+from unweave.train import build, build_program, optimizer_settings, resolve
+
+# Variants whose program differs from the default's, so that they are tested as methods of their own.
+VARIANTS = [
+    *((name, {}) for name in METHODS),
+    ("beta_tcvae", {"estimator": "mss", "alpha": 2.0, "gamma": 3.0}),
+    ("factor_vae", {"one_batch": True}),
+    ("ada_gvae", {"known_k": True}),
+]
+IDS = ["-".join([name, *map(str, settings)]) for name, settings in VARIANTS]
+table = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
+BATCH = 8
+
+
+@pytest.fixture(scope="session")
+def data():
+    return uw.load_data("rooms(size=8)")
+
+
+def make(name, settings, data, *, seed=0, lr=1e-3, batch=BATCH, **changes):
+    """A method and its program on a tiny problem."""
+    cls = METHODS[name]
+    fixed, hyper = resolve(cls, {"net": "small", "latents": 4, **settings})
+    config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": "cpu", "batch": batch, "precision": "float32"}
+    config |= {"optimizer": optimizer_settings(cls, lr, 0.0), **changes}
+    method = cls(data.info, **fixed)
+    config["supervision"] = "pairs(k=1)" if "pair" in method.needs else "none"
+    method = build(cls, config, data)
+    return method, build_program(config, method, data)
+
+
+@table
+def test_losses_are_finite_and_summed_over_pixels(name, settings, data):
+    """At the start a decoder says about 1/2 everywhere: log 2 a pixel, in nats, plus what the method adds."""
+    method, program = make(name, settings, data)
+    out = play(program, initial_state(method), 0)
+    assert set(out.losses) == set(method.players)
+    assert all(v.shape == () and math.isfinite(v) for v in [*out.losses.values(), *out.logs.values()])
+    pixels = math.prod(data.shape)
+    assert float(out.logs["recon"]) == pytest.approx(pixels * math.log(2.0), rel=0.2)
+    assert float(out.logs["loss"]) == pytest.approx(float(out.losses["model"]))
+
+
+@table
+def test_every_parameter_has_one_player(name, settings, data):
+    method, _ = make(name, settings, data)
+    owned = player_parameters(method)
+    names = [n for group in owned.values() for n in group]
+    assert sorted(names) == sorted(n for n, _ in method.named_parameters())
+    assert len(names) == len(set(names)) and all(owned.values())
+
+
+@table
+def test_no_player_moves_another(name, settings, data):
+    """With one player's rate at zero, only the others' parameters change; and each one does move."""
+    method, program = make(name, settings, data)
+    for still in method.players:
+        off = torch.tensor([0.0, 0.0, 1.0, 1.0])
+        adams = {p: a._replace(lr=a.lr * off) if p == still else a for p, a in program.adams.items()}
+        before = initial_state(method)
+        after, _ = advance(program._replace(adams=adams), before)
+        for player, names in program.owned.items():
+            moved = any(not torch.equal(before.params[n], after.params[n]) for n in names)
+            assert moved == (player != still)
+
+
+@table
+def test_each_gradient_is_of_the_players_own_loss(name, settings, data):
+    """A player's first moment after one step is (1 - b1) times the gradient of its own loss alone."""
+    method, program = make(name, settings, data)
+    assert len(all_phases(method)) == 1
+    state = initial_state(method)
+    after, _ = advance(program, state)
+    for player, names in program.owned.items():
+        params = {n: t.clone().requires_grad_() for n, t in state.params.items()}
+        loss = play(program, state._replace(params=params), 0).losses[player]
+        grads = torch.autograd.grad(loss, [params[n] for n in names])
+        first = 1.0 - program.adams[player].betas[0]
+        for grad, mean in zip(grads, after.moments[player].mean, strict=True):
+            torch.testing.assert_close(mean, first * grad, rtol=1e-4, atol=1e-6)
+
+
+@table
+def test_compiled_equals_loop(name, settings, data):
+    method, program = make(name, settings, data)
+    loop, graph = Loop(program, initial_state(method)), Graph(program, initial_state(method))
+    logs, same = loop.run(3), graph.run(3)
+    assert logs == pytest.approx(same, rel=1e-4, abs=1e-4)
+    for (tensor, a), (_, b) in zip(loop.state.tensors(), graph.state.tensors(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4, msg=lambda m, n=tensor: f"{n}: {m}")
+
+
+@table
+def test_killed_and_resumed_equals_uninterrupted(name, settings, data, tmp_path):
+    class Killed(Exception):
+        pass
+
+    def kill(progress):
+        if progress.step == 8:
+            raise Killed
+
+    options = dict(steps=12, batch=4, log_every=2, checkpoint_every=4, net="small", latents=4, lr=1e-3, **settings)
+    whole = uw.train(name, data, out=tmp_path / "whole", **options)
+    with pytest.raises(Killed):
+        uw.train(name, data, out=tmp_path / "cut", observe=kill, **options)
+    resumed = uw.resume(tmp_path / "cut")
+    for (n, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
+        assert torch.equal(a, b), n
+    assert whole.folder.logs() == resumed.folder.logs()
+
+
+@table
+def test_save_and_load(name, settings, data, tmp_path):
+    trained = uw.train(name, data, out=tmp_path / "run", steps=2, batch=4, net="small", latents=4, **settings)
+    loaded = uw.load(tmp_path / "run")
+    images = data.images(torch.arange(5))
+    assert (trained.encode(images) == loaded.encode(images)).all()
+    assert trained.encode(images).shape == (5, 4)
+    decoded = loaded.decode(loaded.encode(images))
+    assert decoded.shape == images.shape and decoded.min() >= 0 and decoded.max() <= 1
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["method"] == name and set(config["hyper"]) == set(knobs(METHODS[name]))
+
+
+@table
+def test_loss_falls(name, settings, data):
+    method, program = make(name, settings, data, lr=3e-3, batch=16)
+    runner = Loop(program, initial_state(method))
+    first = runner.run(5)["recon"]
+    runner.run(90)
+    assert runner.run(5)["recon"] < 0.97 * first
+
+
+@table
+def test_a_batch_and_its_noise_are_functions_of_seed_and_step(name, settings, data):
+    method, program = make(name, settings, data)
+    state = initial_state(method)
+    a, b = (play(program, state, 0).losses["model"] for _ in range(2))
+    other = play(program._replace(seed=program.seed + 1), state, 0).losses["model"]
+    later = play(program, state._replace(step=state.step + 1), 0).losses["model"]
+    assert a == b and a != other and a != later
+
+
+def test_each_method_names_its_paper_and_equation():
+    for name, cls in METHODS.items():
+        assert cls.paper and cls.equation and cls.__doc__, name
+        assert cls.__name__.lower() == name.replace("_", ""), name
+        assert cls.__module__ == f"unweave.methods.{name}"
+        assert cls.__bases__ == (uw.Method,), f"{name} must be a final class"
+        assert set(cls.recipe) == set(cls.players), name

@@ -1,0 +1,35 @@
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from unweave.contract import UserError
+from unweave.data import Digits
+
+
+def test_equal_to_the_bundled_set():
+    data, bundled = Digits(), load_digits()
+    index = torch.arange(data.size)
+    assert data.size == 1797 and data.shape == (1, 8, 8) and not data.grid
+    assert torch.equal(data.images(index)[:, 0], torch.from_numpy(bundled.images).float() / 16)
+    assert data.factors(index)[:, 0].tolist() == bundled.target.tolist()
+    assert data.images(index).dtype == torch.float32 and data.images(index).max() == 1
+
+
+def test_resized():
+    small, large = Digits(), Digits(size=32)
+    index = torch.arange(50)
+    x = large.images(index)
+    assert x.shape == (50, 1, 32, 32) and 0 <= x.min() and x.max() <= 1
+    pooled = torch.nn.functional.avg_pool2d(x, 4)
+    assert (pooled - small.images(index)).abs().mean() < 0.1
+
+
+def test_no_grid_no_index():
+    with pytest.raises(UserError, match="digits"):
+        Digits().index(torch.tensor([[3]]))
+
+
+@pytest.mark.parametrize("size", [7, 129, 8.0, True])
+def test_size_refused(size):
+    with pytest.raises(UserError, match="size="):
+        Digits(size=size)

@@ -1,0 +1,85 @@
+"""Stride-2 convolutions as matrix products over patches.
+
+At the sizes of this field a library's convolution spends most of its time outside the arithmetic: changing
+layouts, and kernels made for hundreds of channels. Cutting an image into patches and adding patches back up are
+each other's transpose, and both are plain index arithmetic that a compiler fuses with its neighbours; what
+remains is one matrix product.
+
+Shape letters: B batch, H and W the larger sides, h = H/2 and w = W/2, C channels of the larger image,
+k kernel side (2, or 4 with padding 1).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def _cut(x_BHWC: Tensor, k: int) -> Tensor:
+    """All k x k windows at stride 2: [B, h, w, k * k * C]."""
+    batch, height, width, channels = x_BHWC.shape
+    if k == 4:
+        x_BHWC = F.pad(x_BHWC, (0, 0, 1, 1, 1, 1))
+    windows = x_BHWC.unfold(1, k, 2).unfold(2, k, 2)  # [B, h, w, C, k, k]
+    return windows.permute(0, 1, 2, 4, 5, 3).reshape(batch, height // 2, width // 2, k * k * channels)
+
+
+def _spread(y: Tensor, axis: int) -> Tensor:
+    """Along one axis of n places with 4 taps each (the axis after it): the 2 n sums of overlapping taps, as [n, 2]."""
+    inner = y.narrow(axis + 1, 1, 2)  # place m: taps 1, 2 fall on 2m, 2m + 1
+    n = y.shape[axis]
+    before = [0, 0] * (y.dim() - axis - 2) + [1, 0]
+    after = [0, 0] * (y.dim() - axis - 2) + [0, 1]
+    last = F.pad(y.select(axis + 1, 3), before).narrow(axis, 0, n)  # tap 3 of the place before falls on 2m
+    first = F.pad(y.select(axis + 1, 0), after).narrow(axis, 1, n)  # tap 0 of the place after falls on 2m + 1
+    return inner + torch.stack([last, first], dim=axis + 1)
+
+
+def _sew(y_Bhwt: Tensor, k: int) -> Tensor:
+    """The transpose of `_cut`: windows added up where they overlap, [B, H, W, C]."""
+    batch, h, w, taps = y_Bhwt.shape
+    y = y_Bhwt.reshape(batch, h, w, k, k, taps // (k * k)).permute(0, 1, 3, 2, 4, 5)  # [B, h, k, w, k, C]
+    if k == 4:
+        y = _spread(_spread(y, 3), 1)
+    return y.reshape(batch, 2 * h, 2 * w, taps // (k * k))
+
+
+class _Cut(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, k: int) -> Tensor:
+        ctx.k = k
+        return _cut(x, k)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _sew(grads[0], ctx.k), None
+
+
+class _Sew(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, k: int) -> Tensor:
+        ctx.k = k
+        return _sew(y, k)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _cut(grads[0], ctx.k), None
+
+
+def conv_by_patches(x_BCHW: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`conv2d` of stride 2 with an [O, C, k, k] weight."""
+    out, _, k, _ = weight.shape
+    patches = _Cut.apply(x_BCHW.permute(0, 2, 3, 1), k)
+    flat = weight.permute(0, 2, 3, 1).reshape(out, -1)
+    return F.linear(patches, flat, bias).permute(0, 3, 1, 2)
+
+
+def transposed_by_patches(x_BIhw: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """`conv_transpose2d` of stride 2 with an [I, C, k, k] weight."""
+    inputs, _, k, _ = weight.shape
+    flat = weight.permute(0, 2, 3, 1).reshape(inputs, -1)
+    taps = x_BIhw.permute(0, 2, 3, 1) @ flat
+    return (_Sew.apply(taps, k) + bias).permute(0, 3, 1, 2)

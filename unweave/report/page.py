@@ -1,0 +1,255 @@
+"""The one-file HTML report of one or several runs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from unweave.contract import UserError
+from unweave.evaluate import Evaluation, Trained, evaluate, load
+from unweave.methods import METHODS
+from unweave.metrics import METRICS
+from unweave.report import text
+from unweave.report.curves import Line, charts, columns, read_lines
+from unweave.report.pictures import latent_order, reconstruction_rows, shares, strip, to_png, traverse
+from unweave.runs import write_atomic
+
+HERE = Path(__file__).parent
+STRIP_WIDTH = 600  # about as wide as strips are shown on a desk screen, in CSS pixels
+STARTS = 3  # images from which each latent is moved
+MOST_PIXELS = 4_800_000  # values in all traversals of a page; beyond, fewer start images keep the file small
+
+
+class Run(NamedTuple):
+    """One run with all that its part of the page is made of."""
+
+    trained: Trained
+    result: Evaluation
+    lines: dict[str, Line]
+    done: int  # steps
+
+
+def report(
+    runs: Sequence[str | Path | Trained],
+    out: str | Path,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    title: str | None = None,
+) -> Path:
+    """Write one self-contained HTML page about the runs: scores, pictures, curves, and how to repeat them."""
+    if isinstance(runs, str | Path | Trained):
+        runs = [runs]
+    if not runs:
+        raise UserError("runs is empty; give at least one run folder")
+    path = Path(out)
+    if path.is_dir():
+        raise UserError(f"out '{out}' is a folder; give the name of a file, such as report.html")
+    gathered = [_gather(run, number, seed, device) for number, run in enumerate(runs)]
+    page = render(gathered, seed=seed, title=title)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, page.encode())
+    except OSError as error:
+        raise UserError(f"out '{out}' cannot be written: {error.strerror or error}; choose another file") from error
+    return path
+
+
+def _gather(run: str | Path | Trained, number: int, seed: int, device: str) -> Run:
+    trained = run if isinstance(run, Trained) else load(run, device=device)
+    # a run folder may belong to somebody else: then the scores go on the page only
+    result = evaluate(trained, seed=seed, save=os.access(trained.folder.path, os.W_OK))
+    logs = trained.folder.logs()
+    done = trained.config["steps"] if trained.folder.finished else max((r["step"] for r in logs), default=0)
+    return Run(trained, result, read_lines(logs, number), done)
+
+
+def render(runs: Sequence[Run], *, seed: int, title: str | None) -> str:
+    """The page's HTML."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.globals["columns"] = columns
+    environment.filters |= {"number": text.number, "percent": text.percent, "pretty": text.pretty}
+    configs = [run.trained.config for run in runs]
+    labels = text.run_labels(configs, [run.trained.folder.path.name for run in runs])
+    starts = _starts(runs)
+    sections = [_section(run, i, labels[i], seed, starts) for i, run in enumerate(runs)]
+    return environment.get_template("report.html").render(
+        title=title or _title(runs),
+        style=Markup((HERE / "report.css").read_text()),  # our own file: the only text that is not escaped
+        sections=sections,
+        several=_comparison(runs, labels) if len(runs) > 1 else None,
+        seed=seed,
+    )
+
+
+def _starts(runs: Sequence[Run]) -> int:
+    """How many start images the page can afford; with one, several runs are shown only beneath each other."""
+    values = sum(9 * math.prod(run.trained.data.shape) * int(run.result.alive.sum()) for run in runs)
+    again = 1 if len(runs) > 1 else 0
+    return next((n for n in range(STARTS, 1, -1) if values * (n + again) <= MOST_PIXELS), 1)
+
+
+def _title(runs: Sequence[Run]) -> str:
+    methods = list(dict.fromkeys(text.method_title(run.trained.config["method"]) for run in runs))
+    data = list(dict.fromkeys(run.trained.config["data"] for run in runs))
+    names = text.joined(methods) if len(methods) <= 3 else f"{len(methods)} methods"
+    return f"{names} on {text.joined(data)}"
+
+
+# --- one run -------------------------------------------------------------------------------------------------------
+
+
+def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[str, Any]:
+    trained, result, config = run.trained, run.result, run.trained.config
+    cls = METHODS.get(config["method"])
+    return {
+        "number": number,
+        "label": label,
+        "folder": trained.folder.path.name,
+        "lede": text.lede(config, trained.data, trained.method.needs, run.done),
+        "about": text.method_about(config["method"]),
+        "facts": _facts(config),
+        "scores": _scores(result),
+        "used": (int(result.alive.sum()), len(result.kl)),
+        "findings": text.findings(result, shares(result)),
+        "latents": _latents(trained, result, seed, starts),
+        "starts": starts,
+        "rebuilt": _rebuilt(trained, seed),
+        "matrix": _matrix(result),
+        "factors": [text.pretty(name) for name in result.factor_names],
+        "rows": result.rows,
+        "charts": charts([run.lines]),
+        "command": text.command_parts(config) if cls else None,
+        "device": config["device"],
+        "paper": cls.paper if cls else "",
+        "equation": cls.equation if cls else "",
+        "settings": text.settings_of(config),
+        "config": json.dumps(config, indent=2),
+    }
+
+
+def _facts(config: dict[str, Any]) -> list[str]:
+    versions = config.get("versions", {})
+    names = (("unweave", "Unweave"), ("torch", "PyTorch"), ("python", "Python"), ("git", "commit"))
+    told = [f"{shown} {versions[name]}" for name, shown in names if versions.get(name)]
+    return [text.when(config.get("created", "")), config["device"], *told]
+
+
+def _scores(result: Evaluation) -> list[dict[str, Any]]:
+    found = []
+    for name, value in result.scores.items():
+        metric = METRICS[name]
+        span = (value - metric.low) / (metric.high - metric.low)
+        share = min(1.0, max(0.0, span)) if math.isfinite(span) else 0.0
+        found.append({"title": metric.title, "value": value, "share": share, "sentence": metric.sentence})
+    return found
+
+
+def uri(pixels: np.ndarray) -> str:
+    return "data:image/png;base64," + base64.b64encode(to_png(pixels)).decode()
+
+
+class Picture(NamedTuple):
+    """An inline image: its address, and the width at which its pixels stay whole."""
+
+    uri: str
+    width: int
+
+
+def _picture(images: np.ndarray) -> Picture:
+    pixels = strip(images)
+    zoom = max(1, round(STRIP_WIDTH / pixels.shape[1]))
+    return Picture(uri(pixels), zoom * pixels.shape[1])
+
+
+def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> list[dict[str, Any]]:
+    """Every latent, most informative first; unused ones are shown from one start image only."""
+    if trained.representation.decode is None:
+        return []
+    known_ZK, most = shares(result), float(np.nanmax([*result.kl, 1e-9]))
+    found = []
+    for moved in traverse(trained, latent_order(result), starts=starts, seed=seed):
+        z = moved.latent
+        k, alive = int(known_ZK[z].argmax()), bool(result.alive[z])
+        found.append(
+            {
+                "name": f"z{z}",
+                "alive": alive,
+                "kl": float(result.kl[z]),
+                "weight": float(np.nan_to_num(result.kl[z] / most)),
+                "factor": text.pretty(result.factor_names[k]),
+                "share": float(known_ZK[z, k]),
+                "low": moved.low,
+                "high": moved.high,
+                "strips": [_picture(images) for images in (moved.strips if alive else moved.strips[:1])],
+            }
+        )
+    return found
+
+
+def _rebuilt(trained: Trained, seed: int) -> list[tuple[str, Picture]]:
+    if trained.representation.decode is None:
+        return []
+    originals, rebuilt = reconstruction_rows(trained, seed=seed)
+    return [("original", _picture(originals)), ("reconstruction", _picture(rebuilt))]
+
+
+def _matrix(result: Evaluation) -> list[dict[str, Any]]:
+    known_ZK = shares(result)
+    best = known_ZK.argmax(0)
+    return [
+        {
+            "name": f"z{z}",
+            "alive": bool(result.alive[z]),
+            "cells": [
+                (float(v), bool(best[k] == z and v >= text.PARTLY and result.alive[z]))
+                for k, v in enumerate(known_ZK[z])
+            ],
+        }
+        for z in latent_order(result)
+    ]
+
+
+# --- several runs --------------------------------------------------------------------------------------------------
+
+
+def _comparison(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any]:
+    configs = [run.trained.config for run in runs]
+    results = [run.result for run in runs]
+    same_data = len({(c["data"], json.dumps(c["data_options"], sort_keys=True)) for c in configs}) == 1
+    columns = [(METRICS[name].title, [r.scores.get(name, math.nan) for r in results]) for name in results[0].scores]
+    return {
+        "said": text.comparison(labels, results, same_data),
+        "shared": text.in_common(configs),
+        "comparable": same_data,
+        "columns": [(title, _marked(values, same_data)) for title, values in columns],
+        "lost": _lost(runs, same_data),
+        "differences": text.differences(configs),
+        "charts": charts([run.lines for run in runs]),
+    }
+
+
+def _marked(values: Sequence[float], comparable: bool, sign: int = 1, digits: int = 2) -> list[tuple[float, bool]]:
+    """Each value, and whether it is the best of them to the digits shown."""
+    known = [sign * round(v, digits) for v in values if math.isfinite(v)]
+    worth = comparable and len(set(known)) > 1
+    return [(v, worth and math.isfinite(v) and sign * round(v, digits) == max(known)) for v in values]
+
+
+def _lost(runs: Sequence[Run], same_data: bool) -> list[tuple[float, bool]] | None:
+    """The last logged reconstruction error of each run, where they are errors of the same kind."""
+    kinds = {run.trained.config["arguments"].get("likelihood") for run in runs}
+    if not same_data or len(kinds) > 1 or not all("recon" in run.lines for run in runs):
+        return None
+    return _marked([float(run.lines["recon"].values[-1]) for run in runs], same_data, sign=-1, digits=1)

@@ -1,0 +1,298 @@
+"""The words and numbers of a report: what was trained, what it found, and the command that repeats it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from unweave.contract import static_arguments
+from unweave.data import DATASETS, Dataset
+from unweave.evaluate import Evaluation
+from unweave.methods import METHODS
+from unweave.metrics import METRICS
+
+FOUND, PARTLY = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number for reading: fixed digits, a true minus, a dash for what is not a number."""
+    if not math.isfinite(value):
+        return DASH
+    text = f"{value:,.{digits}f}"
+    return text.replace("-", MINUS) if float(text.replace(",", "")) else f"{0:.{digits}f}"
+
+
+def short(value: float) -> str:
+    """About three significant digits, for axes and tables."""
+    if not math.isfinite(value):
+        return DASH
+    if value and (abs(value) < 0.001 or abs(value) >= 1e6):
+        return f"{value:.2g}".replace("-", MINUS)
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    text = number(value, digits)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f}{NARROW}%" if math.isfinite(share) else DASH
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """one, two and three"""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def pretty(name: str) -> str:
+    return name.replace("_", " ")
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def method_title(name: str) -> str:
+    """The method as people write it, which is how its file's first line begins."""
+    return _first_line(name)[0] or name
+
+
+def method_about(name: str) -> str:
+    return _first_line(name)[1]
+
+
+def _first_line(name: str) -> tuple[str, str]:
+    cls = METHODS.get(name)
+    text = (getattr(sys.modules.get(cls.__module__), "__doc__", None) or "") if cls else ""
+    title, _, about = (text.splitlines() or [""])[0].partition(": ")
+    return title.strip(), about.strip().rstrip(".")
+
+
+def data_call(config: Mapping[str, Any]) -> str:
+    """The data set as the command line takes it; options at their defaults are left out."""
+    cls = DATASETS.get(config["data"])
+    known = inspect.signature(cls).parameters if cls else {}
+    given = {n: v for n, v in config["data_options"].items() if n not in known or known[n].default != v}
+    inside = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    return f"{config['data']}({inside})" if inside else config["data"]
+
+
+def run_labels(configs: Sequence[Mapping[str, Any]], folders: Sequence[str]) -> list[str]:
+    """The shortest name by which each run can be told from the others."""
+    rows = [settings_of(config) for config in configs]
+    labels = [method_title(config["method"]) for config in configs]
+    names = [n for n in dict.fromkeys(n for row in rows for n in row) if n not in ("method", "learning rate")]
+    for name in [*names, "learning rate"]:
+        for label in [label for label in labels if labels.count(label) > 1]:
+            same = [i for i, other in enumerate(labels) if other == label]
+            if len({rows[i].get(name) for i in same}) > 1:
+                for i in same:
+                    labels[i] = f"{label}, {name} {rows[i].get(name, DASH)}"
+    unique = len(set(labels)) == len(labels)
+    return labels if unique else [f"{label} ({folder})" for label, folder in zip(labels, folders, strict=True)]
+
+
+# --- settings ------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> str:
+    """A setting as a user types it: schedules as linear(...), whole numbers without a point."""
+    if isinstance(value, list | tuple) and len(value) == 4:
+        return f"linear({','.join(plain(v) for v in value)})"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """What a user may choose about a run, flat."""
+    rates = {player: plain(s["lr"]) for player, s in config["optimizer"].items()}
+    same = len(set(rates.values())) == 1
+    return {
+        "method": config["method"],
+        **{name: plain(value) for name, value in config["hyper"].items()},
+        **{name: plain(value) for name, value in config["arguments"].items()},
+        "data": data_call(config),
+        "supervision": config["supervision"],
+        "steps": plain(config["steps"]),
+        "batch": plain(config["batch"]),
+        "seed": plain(config["seed"]),
+        "learning rate": next(iter(rates.values()), DASH) if same else joined([f"{p} {r}" for p, r in rates.items()]),
+        "clip": joined(sorted({plain(s["clip"]) for s in config["optimizer"].values()})),
+        "precision": config["precision"],
+    }
+
+
+def repeat_command(config: Mapping[str, Any]) -> str:
+    """The command line that trains this run again; what the method's own defaults give is left out."""
+    return " ".join(command_parts(config))
+
+
+def command_parts(config: Mapping[str, Any]) -> list[str]:
+    """The command, quoted for a shell, cut before each option."""
+    words, parts = _command_words(config), [""]
+    for word in words:
+        if word.startswith("--"):
+            parts.append("")
+        parts[-1] = f"{parts[-1]} {shlex.quote(word)}".strip()
+    return parts
+
+
+def _command_words(config: Mapping[str, Any]) -> list[str]:
+    cls = METHODS.get(config["method"])
+    static = static_arguments(cls) if cls else {}
+    chosen = {n: v for n, v in config["arguments"].items() if n not in static or static[n].default != v}
+    words = ["unweave", "train", config["method"], "--data", data_call(config)]
+    if config["supervision"] != "none":
+        words += ["--supervision", config["supervision"]]
+    for name, value in {**config["hyper"], **chosen}.items():
+        words += ["--set", f"{name}={plain(value)}"]
+    for option in ("steps", "batch", "seed"):
+        words += [f"--{option}", plain(config[option])]
+    words += _optimizer_words(config["optimizer"], cls.recipe if cls else {})
+    for option, default in (("precision", "float32"), ("engine", "auto")):
+        if config.get(option, default) != default:
+            words += [f"--{option}", config[option]]
+    return words
+
+
+def _optimizer_words(optimizer: Mapping[str, Any], recipe: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """--lr where it is not the recipe's, --clip where it is on: both are one value for all players."""
+    words: list[str] = []
+    rates = {plain(s["lr"]) for s in optimizer.values()}
+    as_recipe = all(plain(s["lr"]) == plain(recipe.get(p, {}).get("lr")) for p, s in optimizer.items())
+    if not as_recipe and len(rates) == 1:
+        words += ["--lr", rates.pop()]
+    clips = {plain(s["clip"]) for s in optimizer.values()} - {"0"}
+    return words + (["--clip", clips.pop()] if clips else [])
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------
+
+
+def when(created: str) -> str:
+    """2026-03-01T14:05:00Z as 1 March 2026, 14:05 UTC; anything else as it is."""
+    try:
+        moment = datetime.strptime(created, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return created
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: int) -> str:
+    """What was trained, as one would tell it."""
+    channels, height, width = data.shape
+    unit = "pairs" if config["supervision"].startswith("pairs") else "images"
+    colour = "grey" if channels == 1 else "colour"
+    factors = joined([pretty(name) for name in data.factor_names])
+    told = "the model was given these labels" if "labels" in needs else "the model was shown no labels"
+    stopped = "" if done >= config["steps"] else f" It is unfinished: it stands at step {done:,}."
+    return (
+        f"{method_title(config['method'])} on {config['data']} ({height} × {width}, {colour}), "
+        f"{config['steps']:,} steps of {config['batch']:,} {unit}, seed {config['seed']}.{stopped} "
+        f"The data are {data.size:,} images that differ in {factors}; {told}."
+    )
+
+
+def findings(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
+    """Which factors ended up in which latent, in plain sentences."""
+    best_K, known_K = shares_ZK.argmax(0), shares_ZK.max(0)
+    found, partly, lost = [], [], []
+    for k in np.argsort(-known_K, kind="stable"):
+        name = pretty(result.factor_names[k])
+        placed = f"{name} in z{best_K[k]} ({percent(float(known_K[k]))})"
+        if known_K[k] >= FOUND:
+            found.append(placed)
+        elif known_K[k] >= PARTLY:
+            partly.append(placed)
+        else:
+            lost.append(name)
+    groups = {"It found": found, "It found in part": partly, "No single latent tells": lost}
+    said = [f"{words} {joined(group, 'or' if group is lost else 'and')}." for words, group in groups.items() if group]
+    return said + _split(result, shares_ZK) + _mixed(result, best_K, known_K)
+
+
+def _split(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
+    """Factors that a second latent knows at least half as well as the first."""
+    said = []
+    for k, name in enumerate(result.factor_names):
+        holders = np.flatnonzero(shares_ZK[:, k] >= max(PARTLY, shares_ZK[:, k].max() / 2))
+        if len(holders) > 1:
+            said.append(f"{pretty(name)} is split between {joined([f'z{z}' for z in holders])}.")
+    return said
+
+
+def _mixed(result: Evaluation, best_K: np.ndarray, known_K: np.ndarray) -> list[str]:
+    """Latents that are the best place to look for several factors at once."""
+    said = []
+    for z in sorted(set(best_K.tolist())):
+        held = np.flatnonzero((best_K == z) & (known_K >= PARTLY))
+        if len(held) > 1:
+            said.append(f"z{z} mixes {joined([pretty(result.factor_names[k]) for k in held])}.")
+    return said
+
+
+def comparison(labels: Sequence[str], results: Sequence[Evaluation], same_data: bool) -> list[str]:
+    """What differs between runs, metric by metric, and how far to trust it."""
+    if not same_data:
+        return ["These runs were trained on different data, so their scores cannot be set against each other."]
+    said, leader = [], ""
+    for name in results[0].scores:
+        values = [result.scores.get(name, math.nan) for result in results]
+        known = sorted((i for i, v in enumerate(values) if math.isfinite(v)), key=lambda i: -values[i])
+        if len(known) > 1:
+            said.append(_verdict(METRICS[name].title, labels, values, known, leader))
+            leader = labels[known[0]]
+    return [*said, "Each run is one seed; seeds alone move these scores, so a small gap may be chance."]
+
+
+def in_common(configs: Sequence[Mapping[str, Any]]) -> str:
+    """Where the runs were trained alike, as one sentence; nothing if nowhere."""
+    rows = [{"data": data_call(c), "steps": f"{c['steps']:,}", "batch": f"{c['batch']:,}"} for c in configs]
+    words = {"data": "on {}", "steps": "for {} steps", "batch": "in batches of {}"}
+    same = [text.format(rows[0][n]) for n, text in words.items() if len({row[n] for row in rows}) == 1]
+    return f"{'Both' if len(rows) == 2 else 'All'} were trained {' '.join(same)}." if same else ""
+
+
+def _verdict(title: str, labels: Sequence[str], values: Sequence[float], known: Sequence[int], leader: str) -> str:
+    first, second = known[0], known[1]
+    short_title = title[title.find("(") + 1 : -1] if title.endswith(")") else title
+    if values[first] - values[second] < 0.005:
+        return f"By {short_title}, {labels[first]} and {labels[second]} are level at {number(values[first])}."
+    against = f"{number(values[second])} for {labels[second]}"
+    if len(known) > 2:
+        against = f"{number(values[known[-1]])} to {number(values[second])} for the others"
+    if labels[first] == leader:
+        return f"The {short_title} agrees: {number(values[first])} against {against}."
+    if leader:
+        return f"The {short_title} puts {labels[first]} first: {number(values[first])} against {against}."
+    best = "better" if len(known) == 2 else "best"
+    return f"{labels[first]} separates the factors {best}: {short_title} {number(values[first])} against {against}."
+
+
+def differences(configs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """The settings in which runs differ, each with its value per run."""
+    rows = [settings_of(config) for config in configs]
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = {name: [row.get(name, DASH) for row in rows] for name in names}
+    table["method"] = [method_title(name) for name in table["method"]]
+    return [(n, values) for n, values in table.items() if len(set(values)) > 1 and not _idle(n, configs, values)]
+
+
+def _idle(name: str, configs: Sequence[Mapping[str, Any]], values: Sequence[str]) -> bool:
+    """A switch that only some methods have, and that all of those leave as it is."""
+    found = []
+    for config, value in zip(configs, values, strict=True):
+        cls = METHODS.get(config["method"])
+        default = static_arguments(cls)[name].default if cls and name in static_arguments(cls) else None
+        found.append(value == DASH or plain(default) == value)
+    return DASH in values and all(found)
