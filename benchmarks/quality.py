@@ -1,6 +1,6 @@
 """Train a method on several seeds and score each on the whole data set: the figures of the method pages.
 
-    python benchmarks/quality.py beta_tcvae --set beta=6 --steps 100000 --seeds 0,1 --lr 4e-4 --precision bf16 --out results
+    python benchmarks/quality.py beta_tcvae --set beta=6 --steps 100000 --seeds 0,1 --lr 4e-4 --out results
 
 Writes one JSON line per run and a traversal picture of the first seed into the folder.
 """
@@ -44,9 +44,18 @@ def main() -> None:
         trained = uw.train(arguments.method, data, out=arguments.runs / name, **options, **settings)
         seconds = time.perf_counter() - began
         result = uw.evaluate(trained, rows=arguments.rows or None)
-        record = {"name": name, "method": arguments.method, "settings": settings, **options, "seconds": round(seconds, 1)}
+        record = {
+            "name": name,
+            "method": arguments.method,
+            "settings": settings,
+            **options,
+            "seconds": round(seconds, 1),
+        }
         record |= {"scores": result.scores, "device": torch.cuda.get_device_name() if device == "cuda" else "cpu"}
-        record |= {"share": (result.information / result.entropies).round(3).tolist(), "kl": result.kl.round(2).tolist()}
+        record |= {
+            "share": (result.information / result.entropies).round(3).tolist(),
+            "kl": result.kl.round(2).tolist(),
+        }
         record |= {"versions": environment(), "last": trained.folder.logs()[-1]}
         with open(arguments.out / "results.jsonl", "a") as file:
             file.write(json.dumps(record) + "\n")

@@ -1,6 +1,6 @@
 """Time of one training step: loop, compiled and captured graph side by side, in one process.
 
-    python benchmarks/step.py --method beta_tcvae --device cuda --precision bf16
+python benchmarks/step.py --method beta_tcvae --device cuda --precision bf16
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unweave.engine.program import initial_state
 from unweave.train import build, build_program, find_device, find_method, make_engine, optimizer_settings, resolve
 
 
-def seconds_per_step(runner, steps: int, repeats: int) -> list[float]:  # noqa: ANN001
+def seconds_per_step(runner, steps: int, repeats: int) -> list[float]:
     """Wall-clock seconds a step, `repeats` times, after a warm-up; `run` ends by reading values from the device."""
     runner.run(max(3, steps // 10))
     times = []
@@ -69,7 +69,7 @@ def main() -> None:
                 profile(runner)
 
 
-def profile(runner) -> None:  # noqa: ANN001
+def profile(runner) -> None:
     """The kernels of a step, by time."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as record:
         runner.run(20)

@@ -1,9 +1,5 @@
-"""Every test runs on two threads with its own cache folder shared by the session."""
+"""Tests run side by side, one to a core, so each keeps to one thread."""
 
-import pytest
 import torch
 
-
-@pytest.fixture(scope="session", autouse=True)
-def _threads():
-    torch.set_num_threads(2)
+torch.set_num_threads(1)

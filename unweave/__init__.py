@@ -1,11 +1,11 @@
 """Unweave: find the separate causes in your data. Train any disentangling method, score it, look at it."""
 
-__version__ = "0.1.0"
-
 from unweave.contract import Batch, Knob, Method, Out, Representation, UserError, normal, uniform
 from unweave.data import load_data
+from unweave.estimator import Unweaver
 from unweave.evaluate import Evaluation, Trained, evaluate, load
 from unweave.train import resume, train
+from unweave.version import __version__
 
 __all__ = [
     "Batch",
@@ -15,7 +15,9 @@ __all__ = [
     "Out",
     "Representation",
     "Trained",
+    "Unweaver",
     "UserError",
+    "__version__",
     "evaluate",
     "load",
     "load_data",

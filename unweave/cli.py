@@ -62,10 +62,13 @@ def train(
                 raise UserError("method is missing; see: unweave list methods")
             options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
             options |= dict(supervision=supervision, engine=engine, precision=precision, out=out, observe=observe)
-            trained = start_run(method, data, **options, **_settings(set or [], reserved=options))
+            options |= _settings(set or [], reserved=options)
+            trained = start_run(method, data, **options)
     save_samples(trained)
     out_console.print(f"[bold]{trained.folder.path}[/bold] is trained. Next:")
-    out_console.print(f"  unweave evaluate {trained.folder.path}\n  unweave report {trained.folder.path} -o report.html")
+    out_console.print(
+        f"  unweave evaluate {trained.folder.path}\n  unweave report {trained.folder.path} -o report.html"
+    )
 
 
 def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, str]:
@@ -230,7 +233,7 @@ def _plain(message: object) -> str:
 
 def main() -> None:
     """The console script."""
-    usage_error = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+    usage_error: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
     def call() -> None:
         code = app(standalone_mode=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -13,7 +14,7 @@ from unweave.report import report
 from unweave.train import train
 
 DATA = "sprites(size=32)"
-RUNS = (  # method, steps, settings
+RUNS: tuple[tuple[str, int, dict[str, Any]], ...] = (  # method, steps, settings
     ("ada_gvae", 9000, {"net": "small", "lr": 1e-3, "batch": 64}),
     ("beta_vae", 5000, {"net": "small", "lr": 1e-3, "batch": 64, "beta": 4}),
 )

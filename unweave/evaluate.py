@@ -113,7 +113,7 @@ def _unfinished_weights(folder: RunFolder) -> dict[str, Tensor]:
 class Table(NamedTuple):
     """Observations, encoded."""
 
-    index: Tensor  # which observations [N]
+    rows: Tensor  # which observations [N]
     codes: np.ndarray  # [N, Z]
     factors: np.ndarray  # [N, K]
     kl: np.ndarray  # [Z]
@@ -125,14 +125,17 @@ def encode_table(what: Representation, data: Dataset, *, rows: int | None, seed:
         index = torch.arange(data.size)
     else:
         index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:rows]
-    index = index.to(next(data.buffers()).device)
+    index = index.to(next(data.buffers(), index).device)
     codes, divergences = [], []
     with torch.no_grad():
         for part in index.split(batch):
             images = data.images(part)
-            if what.posterior is not None:
-                divergences.append(kl_standard(*what.posterior(images)).sum(0, keepdim=True))
-            codes.append(what.encode(images).float())
+            if what.posterior is None:
+                codes.append(what.encode(images).float())
+            else:  # its mean is the code: no need to encode twice
+                mean, logvar = what.posterior(images)
+                codes.append(mean.float())
+                divergences.append(kl_standard(mean, logvar).sum(0, keepdim=True))
     kl = torch.cat(divergences).sum(0) / len(index) if divergences else torch.full((what.latents,), torch.nan)
     return Table(index, torch.cat(codes).cpu().numpy(), data.factors(index).cpu().numpy(), kl.cpu().numpy())
 
@@ -167,7 +170,12 @@ def evaluate(
 
 
 def score_table(
-    codes: np.ndarray, factors: np.ndarray, names: Sequence[str], factor_names: tuple[str, ...], kl: np.ndarray, seed: int
+    codes: np.ndarray,
+    factors: np.ndarray,
+    names: Sequence[str],
+    factor_names: tuple[str, ...],
+    kl: np.ndarray,
+    seed: int,
 ) -> Evaluation:
     """Every named metric of one table of codes and factors."""
     order = np.random.default_rng(seed).permutation(len(codes))[:MIG_ROWS]

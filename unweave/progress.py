@@ -25,7 +25,9 @@ def shown(quiet: bool = False, label: str = "", console: Console | None = None) 
         yield _plain_lines(console, label)
     else:
         columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-        with Progress(*columns, TextColumn("{task.fields[rate]:.0f} steps/s  {task.fields[losses]}"), console=console) as bar:
+        with Progress(
+            *columns, TextColumn("{task.fields[rate]:.0f} steps/s  {task.fields[losses]}"), console=console
+        ) as bar:
             tasks: dict[str, int] = {}
 
             def observe(record: Record) -> None:

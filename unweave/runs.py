@@ -1,10 +1,10 @@
 """The run folder on disk: write, read, list. Every write is atomic, loading never executes code.
 
-    runs/<name>/config.json               everything needed to repeat the run
-               log.jsonl                  one record a line
-               checkpoint.safetensors     the whole training state, replaced as training goes on
-               weights.safetensors        the finished model
-               scores.json, samples/      what evaluation and report add
+runs/<name>/config.json               everything needed to repeat the run
+           log.jsonl                  one record a line
+           checkpoint.safetensors     the whole training state, replaced as training goes on
+           weights.safetensors        the finished model
+           scores.json, samples/      what evaluation and report add
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from unweave.contract import UserError
+from unweave.version import __version__
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -60,7 +63,9 @@ class RunFolder:
         except OSError as error:
             if missing and missing[-1].exists():
                 shutil.rmtree(missing[-1], ignore_errors=True)
-            raise UserError(f"out '{path}' cannot be written: {error.strerror or error}; choose another folder") from error
+            raise UserError(
+                f"out '{path}' cannot be written: {error.strerror or error}; choose another folder"
+            ) from error
         return folder
 
     @classmethod
@@ -136,11 +141,6 @@ def list_runs(root: Path | str) -> list[RunFolder]:
 
 def environment() -> dict[str, str]:
     """Versions and source state, for the record."""
-    import numpy
-    import torch
-
-    from unweave import __version__
-
     return {
         "unweave": __version__,
         "python": platform.python_version(),

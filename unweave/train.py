@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.contract import Method, UserError, player_parameters
+from unweave.contract import Method, UserError, knobs, player_parameters
 from unweave.data import Dataset, Sampler, load_data
 from unweave.data.spec import check_name
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
@@ -70,6 +70,8 @@ def train(
         raise UserError(f"seed {seed} is out of range; use 0 or more")
     device, engine = find_device(device), find_engine(engine)
     check_name("precision", precision, PRECISIONS)
+    if precision == "bf16" and device == "cpu":
+        raise UserError("precision 'bf16' is for CUDA devices; use float32 on the CPU")
     probe = cls(data.info, **fixed)
     if supervision is None:
         supervision = "pairs(k=1)" if "pair" in probe.needs else "none"
@@ -193,12 +195,9 @@ def build(cls: type[Method], config: Mapping[str, Any], data: Dataset, previous:
 
 def build_program(config: Mapping[str, Any], method: Method, data: Dataset) -> Program:
     device = config["device"]
-    fields = method.Hyper._fields
-    rows = [schedule_row(_row(config["hyper"][name]), device) for name in fields]
+    rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
     adams = {
-        player: Adam(
-            schedule_row(_row(s["lr"]), device), betas=tuple(s["betas"]), eps=s["eps"], clip=s["clip"]
-        )
+        player: Adam(schedule_row(_row(s["lr"]), device), betas=tuple(s["betas"]), eps=s["eps"], clip=s["clip"])
         for player, s in config["optimizer"].items()
     }
     return Program(
@@ -269,5 +268,3 @@ def find_device(device: str) -> str:
     if kind == "mps" and not torch.backends.mps.is_available():
         raise UserError(f"device '{device}' is not there: this machine has no usable MPS device; use cpu")
     return device
-
-

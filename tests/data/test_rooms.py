@@ -13,6 +13,11 @@ def some(n, seed=0):
     return torch.randint(0, 480000, (n,), generator=torch.Generator().manual_seed(seed))
 
 
+def decoded(layers):
+    """What the stored bytes stand for."""
+    return (layers.float() - 30) / 200
+
+
 def test_what_it_says_of_itself(rooms):
     assert rooms.size == 480000 and rooms.shape == (3, 64, 64)
     assert rooms.factor_sizes == tuple(len(values) for values in rooms.factor_values)
@@ -29,23 +34,34 @@ def test_close_to_the_genuine_images(rooms, reference):
     # the outermost pixels were read from a figure and are mixed with its white page
     inner = error[:, :, 1:-1, 1:-1]
     assert len(images) == 50
-    assert inner.mean().sqrt() < 0.028
-    assert inner.mean((1, 2, 3)).sqrt().max() < 0.05
-    assert error.mean().sqrt() < 0.031
+    assert error.mean().sqrt() <= 0.03
+    assert inner.mean().sqrt() < 0.027
+    assert error.mean((1, 2, 3)).sqrt().max() < 0.05
+
+
+def away_from_edges(layers):
+    """Pixels [480, H, W] about which no layer changes much, as far as the wider of the two filters reaches."""
+    padded = F.pad(layers, (2, 2, 2, 2), mode="replicate")
+    change = F.max_pool2d(padded, 5, 1) + F.max_pool2d(-padded, 5, 1)
+    return change.amax(1) < 0.06
 
 
 def test_close_to_the_reference_layers(rooms, reference):
+    """The reference averages the samples of a pixel, we weigh them with a cubic: only edges may differ."""
     with np.load(reference("shapes3d_like_layers.npz")) as stored:
-        expected = torch.from_numpy(stored["layers"].reshape(480, 4096, 5)).transpose(1, 2)
+        expected = torch.from_numpy(stored["layers"].reshape(480, 64, 64, 5)).permute(0, 3, 1, 2) / 255
         assert np.allclose(rooms.hue_rgb, stored["hue_rgb"], atol=1e-6)
-    off = (rooms.layers.int() - expected.int()).abs()
-    assert off[:, [0, 2, 3]].max() <= 1  # sky, wall, object
-    assert off.float().mean() < 0.02 and (off > 1).float().mean() < 0.002
+    off = (decoded(rooms.layers).reshape(480, 5, 64, 64) - expected).abs()
+    plain = away_from_edges(expected)
+    inside = off.transpose(0, 1)[:, plain]  # [L, pixels]
+    assert plain.float().mean() > 0.6
+    assert inside[:4].max() < 0.01 and inside[4].max() < 0.06  # the highlight's own border is faint, so not excluded
+    assert inside.mean() < 0.0005 and off.mean() < 0.003
 
 
 def test_mean_colour_of_the_grid(rooms):
     """Over the whole grid the three hues average independently of the geometry."""
-    layers = rooms.layers.float().mean((0, 2)) / 255
+    layers = decoded(rooms.layers).mean((0, 2))
     grey = rooms.hue_rgb.mean(0)
     mean = layers[0] * rooms.sky_and_white[0] + layers[1:4].sum() * grey + layers[4]
     published = torch.tensor([0.502585, 0.578760, 0.603450])
@@ -53,10 +69,11 @@ def test_mean_colour_of_the_grid(rooms):
 
 
 def test_layers_share_each_pixel(rooms):
-    """Sky is seen or not; together the shares never exceed the pixel."""
-    layers = rooms.layers.int()
-    assert layers[:, :4].sum(1).max() <= 257
-    assert (layers[:, 3].amax(-1) > 100).all()
+    """Together the shares never exceed the pixel, but for the ringing of the filter; no byte is cut off."""
+    layers = decoded(rooms.layers)
+    assert layers[:, :4].sum(1).max() < 1.06 and layers.min() > -0.1
+    assert rooms.layers.min() > 0 and rooms.layers.max() < 255
+    assert (layers[:, 3].amax(-1) > 0.4).all()
 
 
 def test_image_is_colours_times_layers(rooms):
@@ -65,9 +82,9 @@ def test_image_is_colours_times_layers(rooms):
     for b in range(3):
         floor, wall, thing = (rooms.hue_rgb[rooms.factors(index)[b, k]] for k in range(3))
         colours = torch.stack([rooms.sky_and_white[0], floor, wall, thing, torch.ones(3)])
-        expected = (rooms.layers[index[b] % 480].float() / 255).T @ colours
+        expected = decoded(rooms.layers[index[b] % 480]).T @ colours
         assert torch.allclose(x[b].flatten(1).T, expected.clamp(0, 1), atol=1e-6)
-    assert x.dtype == torch.float32 and 0 <= x.min() and x.max() <= 1
+    assert x.dtype == torch.float32 and x.min() >= 0 and x.max() <= 1
 
 
 @pytest.mark.parametrize("shape", ["cube", "cylinder", "sphere", "capsule"])
@@ -92,7 +109,7 @@ def test_other_sizes_resemble(rooms, size):
     view = rooms.layers[7 * 60 + 3 * 15].reshape(5, 64, 64).float()
     small = min(size, 64)
     off = F.adaptive_avg_pool2d(layers, small) - F.adaptive_avg_pool2d(view, small)
-    assert off.abs().mean() < 1.0
+    assert off.abs().mean() < 1.0  # of 200
 
 
 def test_images_can_be_recorded(rooms):

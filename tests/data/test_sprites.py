@@ -160,10 +160,3 @@ def test_refused(options, said):
 def test_values_of_another_shape_are_refused():
     with pytest.raises(UserError, match=r"\(2, 4\)"):
         draw_sprites(torch.ones(2, 4))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_gpu_equals_cpu(sprites):
-    index = some(2000)
-    drawn = draw_sprites(values_of(sprites, index).cuda()).cpu()
-    assert torch.equal(drawn, sprites.images(index))

@@ -59,7 +59,8 @@ def fake_result(information, kl, scores=None):
 
 def test_page_asks_for_nothing_from_outside(page):
     addresses = re.findall(r"""(?:src|href|srcset|action)\s*=\s*["']?([^"'\s>]+)""", page)
-    assert addresses and all(a.startswith(("data:image/png;base64,", "#")) for a in addresses)
+    assert addresses
+    assert all(a.startswith(("data:image/png;base64,", "#")) for a in addresses)
     assert not re.search(r"https?://|@import|url\(|<script|<link", page)
 
 
@@ -74,7 +75,8 @@ def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
         assert METRICS[name].sentence in told
     for latent in ("z0", "z1", "z2"):
         assert re.search(rf'alt="{latent} moved from', page)
-    assert "reconstruction" in told and page.count("<svg") == 3
+    assert "reconstruction" in told
+    assert page.count("<svg") == 3
 
 
 def test_pictures_are_whole_png(page):
@@ -83,17 +85,31 @@ def test_pictures_are_whole_png(page):
 
     for text in re.findall(r'src="data:image/png;base64,([^"]+)"', page):
         image = Image.open(io.BytesIO(base64.b64decode(text)))
-        assert image.mode == "LA" and image.size == (9 * 32 + 8, 32)
+        assert image.mode == "LA"
+        assert image.size == (9 * 32 + 8, 32)
 
 
 def test_several_runs_are_compared_on_top(runs):
     page = report([runs / "first", uw.load(runs / "second")], runs / "two.html").read_text()
     told = visible(page)
-    assert "beta-VAE, beta 4" in told and "beta-VAE, beta 16" in told
-    assert "The latents side by side" in told and "What differs" in told and "Both were trained on digits" in told
-    assert page.count("<article") == 2 and 'href="#run1"' in page
-    assert 'class="curve run0"' in page and 'class="curve run1"' in page
+    assert "beta-VAE, beta 4" in told
+    assert "beta-VAE, beta 16" in told
+    assert "The latents side by side" in told
+    assert "What differs" in told
+    assert "Both were trained on digits" in told
+    assert page.count("<article") == 2
+    assert 'href="#run1"' in page
+    assert 'class="curve run0"' in page
+    assert 'class="curve run1"' in page
     assert told.index("The latents side by side") < told.index("Run 1 of 2")
+
+
+def test_large_pages_show_each_latent_once(runs, tmp_path, monkeypatch):
+    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 0.0)
+    monkeypatch.setattr("unweave.report.page.MOST_PIXELS", 1)
+    page = report([runs / "first", runs / "second"], tmp_path / "r.html").read_text()
+    assert visible(page).count("Its latents are shown above.") == 2
+    assert len(re.findall(r'alt="z\d moved', page)) == 6
 
 
 def test_hostile_names_are_escaped(runs, tmp_path):
@@ -103,14 +119,16 @@ def test_hostile_names_are_escaped(runs, tmp_path):
     config["versions"]["git"] = "<img src=x onerror=alert(2)>"
     (folder / "config.json").write_text(json.dumps(config))
     page = report([folder, folder], tmp_path / "r.html", title='"><script>alert(3)</script>').read_text()
-    assert "<script" not in page and "<img src=x" not in page
+    assert "<script" not in page
+    assert "<img src=x" not in page
     assert "&lt;script&gt;alert(3)" in page
 
 
 def test_unused_latents_are_set_apart(runs, tmp_path, monkeypatch):
     monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 1e9)
     page = report([runs / "first"], tmp_path / "r.html").read_text()
-    assert "3 unused latents: z" in visible(page) and page.count('class="row dead"') == 3
+    assert "3 unused latents: z" in visible(page)
+    assert page.count('class="row dead"') == 3
     assert "0 of 3" in visible(page)
     assert traversal_picture(uw.load(runs / "first")).startswith(b"\x89PNG")  # a picture all the same
 
@@ -124,7 +142,8 @@ def test_numbers_that_are_none_leave_the_page_whole(runs, tmp_path, monkeypatch)
     monkeypatch.setattr("unweave.report.page.evaluate", lambda *a, **k: nothing)
     page = report([folder, folder], tmp_path / "r.html").read_text()
     assert "nan" not in visible(page).replace("NaN", "nan").split("config.json")[0].lower()
-    assert "only nan" not in page and "–" in visible(page)
+    assert "only nan" not in page
+    assert "–" in visible(page)
 
 
 def test_method_without_decoder_says_so(runs, tmp_path):
@@ -156,7 +175,9 @@ def test_method_of_ones_own_gets_no_command(runs, tmp_path):
     trained = uw.load(runs / "first")
     trained = Trained(trained.folder, {**trained.config, "method": "MyVAE"}, trained.method, trained.data)
     told = visible(report([trained], tmp_path / "r.html").read_text())
-    assert "MyVAE on digits" in told and "unweave train" not in told and "class of your own" in told
+    assert "MyVAE on digits" in told
+    assert "unweave train" not in told
+    assert "class of your own" in told
 
 
 def test_what_a_user_can_mend_is_a_user_error(runs, tmp_path):
@@ -180,7 +201,8 @@ def test_samples_and_traversal_picture(runs):
     save_samples(trained)
     for name in ("reconstructions.png", "traversals.png"):
         with Image.open(runs / "first" / "samples" / name) as image:
-            assert image.width > 600 and len(image.convert("L").getcolors()) > 3
+            assert image.width > 600
+            assert len(image.convert("L").getcolors()) > 3
     saved = (runs / "first" / "samples" / "traversals.png").read_bytes()
     assert traversal_picture(trained) == saved  # the seed decides the picture
 
@@ -188,12 +210,14 @@ def test_samples_and_traversal_picture(runs):
 def test_pixels_are_clipped_and_always_numbers():
     image = np.array([[[math.nan, -1.0], [2.0, math.inf]]])
     assert to_pixels(image)[::16, ::16, 0].tolist() == [[0, 0], [255, 255]]
-    assert to_pixels(np.ones((3, 40, 40))).shape == (40, 40, 3) and to_pixels(np.ones((2, 40, 40))).shape[2] == 1
+    assert to_pixels(np.ones((3, 40, 40))).shape == (40, 40, 3)
+    assert to_pixels(np.ones((2, 40, 40))).shape[2] == 1
 
 
 def test_latents_are_ordered_by_kl_and_shares_survive_constant_factors():
     result = fake_result([[0.1, 0.0], [0.9, 0.0]], [0.5, 2.0])._replace(entropies=np.array([1.0, 0.0]))
-    assert latent_order(result) == [1, 0] and shares(result).tolist() == [[0.1, 0.0], [0.9, 0.0]]
+    assert latent_order(result) == [1, 0]
+    assert shares(result).tolist() == [[0.1, 0.0], [0.9, 0.0]]
     assert latent_order(result._replace(kl=np.full(2, math.nan))) == [1, 0]
 
 
@@ -203,14 +227,16 @@ def test_curves_join_stages_and_break_at_gaps():
     lines = read_lines(logs, 0)
     assert lines["loss"].steps.tolist() == [5, 10, 15]
     (chart,) = charts([lines])
-    assert chart.svg.count("M") == 2 and "nan" not in chart.svg
+    assert chart.svg.count("M") == 2
+    assert "nan" not in chart.svg
     assert len(read_lines([{"stage": 0, "step": i, "loss": 1.0} for i in range(1, 3000)], 0)["loss"].steps) == 200
 
 
 @pytest.mark.parametrize(("low", "high", "log"), [(0, 1, False), (55, 480, True), (-3, 1e6, False), (0.1, 0.11, True)])
 def test_ticks_are_few_and_inside(low, high, log):
     found = ticks(low, high, log)
-    assert 2 <= len(found) <= 6 and all(low <= t <= high * (1 + 1e-9) for t in found)
+    assert 2 <= len(found) <= 6
+    assert all(low <= t <= high * (1 + 1e-9) for t in found)
 
 
 # --- words ---------------------------------------------------------------------------------------------------------
@@ -234,7 +260,8 @@ def test_command_repeats_the_run(tmp_path):
     config = tiny(tmp_path / "a", likelihood="gaussian", **given).config
     assert repeat_command({**config, "precision": "bf16", "engine": "loop"}).endswith("--precision bf16 --engine loop")
     method, options, settings = parsed(repeat_command(config))
-    assert settings["beta"] == "linear(0,4.5,1000,20)" and settings["likelihood"] == "gaussian"
+    assert settings["beta"] == "linear(0,4.5,1000,20)"
+    assert settings["likelihood"] == "gaussian"
     numbers = {name: int(options.pop(name)) for name in ("steps", "batch", "seed")}
     options["clip"] = float(options["clip"])
     again = uw.train(method, out=tmp_path / "b", log_every=1, device="cpu", **numbers, **options, **settings).config
@@ -250,25 +277,34 @@ def test_command_leaves_defaults_out_and_keeps_the_rest(name):
               "data_options": {"size": 32, "antialias": 1}, "steps": 5, "batch": 64, "seed": 3, "optimizer": recipe,
               "precision": "float32", "engine": "auto"}  # fmt: skip
     method, options, settings = parsed(repeat_command(config))
-    assert method == name and options == {
-        "data": "sprites(size=32)", "supervision": "pairs(k=1)", "steps": "5", "batch": "64", "seed": "3",
-    }  # fmt: skip
-    assert resolve(METHODS[name], settings) == (fixed, hyper) and "net" not in settings
+    assert method == name
+    assert options == {
+        "data": "sprites(size=32)",
+        "supervision": "pairs(k=1)",
+        "steps": "5",
+        "batch": "64",
+        "seed": "3",
+    }
+    assert resolve(METHODS[name], settings) == (fixed, hyper)
+    assert "net" not in settings
 
 
 def test_findings_name_what_is_found_split_and_mixed():
     result = fake_result([[0.9, 0.0, 0.3, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.45, 0.0, 0.01]], [3, 2, 1])
     said = " ".join(findings(result, shares(result)))
-    assert "It found f0 in z0 (90" in said and "It found in part f2 in z0" in said
+    assert "It found f0 in z0 (90" in said
+    assert "It found in part f2 in z0" in said
     assert "No single latent tells f3." in said
-    assert "f1 is split between z1 and z2." in said and "z0 mixes f0 and f2." in said
+    assert "f1 is split between z1 and z2." in said
+    assert "z0 mixes f0 and f2." in said
 
 
 def test_comparison_sentences():
     results = [fake_result([[0.5]], [1], {"mig": m, "factor_vae": f}) for m, f in ((0.08, 0.5), (0.41, 0.9))]
     said = comparison(["A", "B"], results, same_data=True)
     assert said[0] == "B separates the factors better: MIG 0.41 against 0.08 for A."
-    assert said[1].startswith("The FactorVAE score agrees: 0.90") and "chance" in said[-1]
+    assert said[1].startswith("The FactorVAE score agrees: 0.90")
+    assert "chance" in said[-1]
     assert "level at 0.08" in comparison(["A", "B"], [results[0], results[0]], same_data=True)[0]
     assert len(comparison(["A", "B"], results, same_data=False)) == 1
     nothing = [r._replace(scores={"mig": math.nan}) for r in results]
@@ -279,7 +315,8 @@ def test_labels_are_unique(runs):
     configs = [uw.load(runs / name).config for name in ("first", "second")]
     assert run_labels(configs, ["a", "b"]) == ["beta-VAE, beta 4", "beta-VAE, beta 16"]
     assert run_labels([configs[0]] * 2, ["a", "b"]) == ["beta-VAE (a)", "beta-VAE (b)"]
-    assert dict(differences(configs))["seed"] == ["0", "1"] and differences([configs[0]] * 2) == []
+    assert dict(differences(configs))["seed"] == ["0", "1"]
+    assert differences([configs[0]] * 2) == []
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,17 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unweave"
 
 
-def cached_array(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
     """The array under this name, made and stored on first use; a cache that cannot be written is no error."""
     path = cache_dir() / f"{name}.npz"
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return stored["array"]
-    except Exception:  # absent, truncated or not ours: make it again
-        array = make()
+            array = stored["array"]
+        if array.shape == shape:
+            return array
+    except Exception:  # absent, truncated or not ours
+        pass
+    array = make()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:

@@ -231,7 +231,9 @@ class Rooms(Dataset):
         self.layers: Tensor
         self.hue_rgb: Tensor
         self.sky_and_white: Tensor
-        store = torch.from_numpy(cached_array(f"rooms-v2-{size}", lambda: cast_store(size)))
+        store = torch.from_numpy(
+            cached_array(f"rooms-v2-{size}", (480, _LAYERS, size * size), lambda: cast_store(size))
+        )
         hues = [colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]
         self.register_buffer("layers", store, persistent=False)
         self.register_buffer("hue_rgb", torch.tensor(hues), persistent=False)

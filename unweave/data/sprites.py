@@ -212,7 +212,8 @@ class Sprites(Dataset):
         self.bit_W: Tensor
         self.outlines_3V2: Tensor
         if self.stored:
-            cut = torch.from_numpy(cached_array(f"sprites-v1-{size}", lambda: render_windows(size)))
+            window_shape = (*self.factor_sizes, _windows(size)[1])
+            cut = torch.from_numpy(cached_array(f"sprites-v2-{size}", window_shape, lambda: render_windows(size)))
             self.register_buffer("rows_NH", spread_windows(cut, size), persistent=False)
             self.register_buffer("bit_W", torch.arange(size), persistent=False)
         else:

@@ -18,17 +18,17 @@ class Adam(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What Adam remembers of one player: running means of gradients and their squares, and its step count."""
+    """What Adam remembers of one player: running means of gradients and their squares, and how often it moved."""
 
     mean: list[Tensor]
     square: list[Tensor]
-    count: Tensor
+    updates: Tensor
 
 
 def clipped(grads: list[Tensor], largest: float) -> list[Tensor]:
     """The gradients, scaled so that their joint norm is at most `largest`."""
     norm = torch.stack([g.square().sum() for g in grads]).sum().sqrt()
-    return torch._foreach_mul(grads, (largest / (norm + 1e-12)).clamp(max=1.0))
+    return list(torch._foreach_mul(grads, (largest / (norm + 1e-12)).clamp(max=1.0)))
 
 
 def update(
@@ -38,7 +38,7 @@ def update(
     if adam.clip:
         grads = clipped(grads, adam.clip)
     first, second = adam.betas
-    count = memory.count + 1.0
+    count = memory.updates + 1.0
     mean = torch._foreach_lerp(memory.mean, grads, 1.0 - first)
     square = torch._foreach_lerp(memory.square, torch._foreach_mul(grads, grads), 1.0 - second)
     # m/(1 - b1^t) / (sqrt(v/(1 - b2^t)) + eps), with both corrections drawn into two scalars

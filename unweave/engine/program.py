@@ -43,7 +43,7 @@ class State(NamedTuple):
         yield from ((f"params/{n}", t) for n, t in self.params.items())
         yield from ((f"buffers/{n}", t) for n, t in self.buffers.items())
         for player, memory in self.moments.items():
-            yield f"count/{player}", memory.count
+            yield f"updates/{player}", memory.updates
             yield from ((f"mean/{player}/{i}", t) for i, t in enumerate(memory.mean))
             yield from ((f"square/{player}/{i}", t) for i, t in enumerate(memory.square))
 
@@ -52,7 +52,7 @@ class State(NamedTuple):
             {n: t.clone() for n, t in self.params.items()},
             {n: t.clone() for n, t in self.buffers.items()},
             {
-                p: Moments([t.clone() for t in m.mean], [t.clone() for t in m.square], m.count.clone())
+                p: Moments([t.clone() for t in m.mean], [t.clone() for t in m.square], m.updates.clone())
                 for p, m in self.moments.items()
             },
             self.step.clone(),

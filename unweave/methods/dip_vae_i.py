@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, final
 
-
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal

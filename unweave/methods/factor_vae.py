@@ -56,7 +56,8 @@ class FactorVAE(Method):
     def _permuted(self, batch: Batch, noise: Any, z_BZ: Tensor) -> Tensor:
         """A sample of the product of marginals, from the second batch unless told otherwise."""
         if not self.one_batch:
-            z_BZ = reparametrize(*self.autoencoder.posterior(batch.second), noise["eps_second"])
+            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.second)  # type: ignore[arg-type]
+            z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps_second"])
         return permute_latents(z_BZ.detach(), noise["perm"])
 
     def _critic_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:

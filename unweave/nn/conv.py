@@ -29,4 +29,4 @@ class Double(nn.ConvTranspose2d):
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
         if input.is_cuda:
             return transposed_by_patches(input, self.weight, self.bias)  # type: ignore[arg-type]
-        return F.conv_transpose2d(input, self.weight, self.bias, self.stride, self.padding)
+        return F.conv_transpose2d(input, self.weight, self.bias, self.stride, self.padding)  # type: ignore[arg-type]

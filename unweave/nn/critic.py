@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from torch import Tensor, nn
 
 from unweave.nn.networks import glorot
@@ -14,7 +16,7 @@ class Critic(nn.Module):
         super().__init__()
         sizes = (latents, *[width] * depth)
         layers: list[nn.Module] = []
-        for before, after in zip(sizes, sizes[1:], strict=False):
+        for before, after in pairwise(sizes):
             layers += [nn.Linear(before, after), nn.LeakyReLU(0.2)]
         self.layers = nn.Sequential(*layers, nn.Linear(width, 2))
         glorot(self)

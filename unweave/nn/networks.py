@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from torch import nn
@@ -21,7 +22,7 @@ Shape = tuple[int, int, int]
 def _chain(sizes: Sequence[int], activation: Callable[[], nn.Module]) -> list[nn.Module]:
     """Linear layers between the sizes, each followed by the activation."""
     layers: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), activation()]
     return layers
 

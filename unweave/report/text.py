@@ -266,8 +266,9 @@ def in_common(configs: Sequence[Mapping[str, Any]]) -> str:
 def _verdict(title: str, labels: Sequence[str], values: Sequence[float], known: Sequence[int], leader: str) -> str:
     first, second = known[0], known[1]
     short_title = title[title.find("(") + 1 : -1] if title.endswith(")") else title
-    if values[first] - values[second] < 0.005:
-        return f"By {short_title}, {labels[first]} and {labels[second]} are level at {number(values[first])}."
+    level = [labels[i] for i in known if values[first] - values[i] < 0.005]
+    if len(level) > 1:
+        return f"By {short_title}, {joined(level)} are level at {number(values[first])}."
     against = f"{number(values[second])} for {labels[second]}"
     if len(known) > 2:
         against = f"{number(values[known[-1]])} to {number(values[second])} for the others"

@@ -1,0 +1,367 @@
+"""The engine on toy methods: players, phases, stages, state, and the optimizer against torch's own."""
+
+import math
+from typing import Annotated, ClassVar, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import unweave as uw
+from unweave.contract import player_parameters
+from unweave.engine.graph import Graph
+from unweave.engine.loop import Loop, advance
+from unweave.engine.optim import Adam, Moments, clipped, update
+from unweave.engine.program import Program, at_step, initial_state, schedule_row
+from unweave.ops.noise import random_uniform
+from unweave.settings import schedule
+
+
+def sample(key, batch):
+    return uw.Batch(x=random_uniform(key, (batch,)))
+
+
+def program(method, *, lr=0.1, batch=4, seed=0, **adam):
+    adams = {player: Adam(schedule_row(lr), **adam) for player in method.players}
+    key = torch.tensor(seed, dtype=torch.int64)
+    return Program(method, sample, batch, key, torch.zeros(0, 4), adams, player_parameters(method))
+
+
+class TwoPhases(uw.Method):
+    """a follows the data in the first phase, b follows a in the second."""
+
+    players = {"a": ("a",), "b": ("b",)}
+    noise = {"eps": uw.normal("B")}
+    phases = (("a",), ("b",))
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.tensor(5.0)), nn.Parameter(torch.tensor(-5.0))
+
+    def forward(self, batch, noise, hyper, step):
+        losses = {"a": (self.a - batch.x.mean()).square(), "b": (self.b - self.a).square()}
+        return uw.Out(losses, {"x": batch.x[0], "eps": noise["eps"][0], "a": self.a, "b": self.b})
+
+
+def test_phases_move_in_order_on_batches_of_their_own():
+    method, seen = TwoPhases(), []
+
+    def watched(key, batch):
+        seen.append(sample(key, batch).x)
+        return uw.Batch(x=seen[-1])
+
+    start = initial_state(method)
+    state, logs = advance(program(method)._replace(sample=watched), start)
+    assert len(seen) == 2 and not torch.equal(*seen)
+    assert state.params["a"] < start.params["a"] and state.params["b"] > start.params["b"]
+    # logs are the last phase's: it saw a moved already, b not yet
+    assert logs["a"] == state.params["a"] and logs["b"] == start.params["b"]
+    # b's gradient is taken at the moved a
+    assert state.moments["b"].mean[0].item() == pytest.approx(0.1 * 2 * (-5.0 - state.params["a"].item()), rel=1e-5)
+
+
+def test_in_one_phase_all_see_the_same_parameters():
+    method = TwoPhases()
+    method.phases = ()
+    state, logs = advance(program(method), initial_state(method))
+    assert logs["a"] == 5.0 and logs["b"] == -5.0
+    assert state.moments["b"].mean[0].item() == pytest.approx(0.1 * 2 * (-5.0 - 5.0))
+
+
+def test_phases_and_steps_draw_noise_of_their_own():
+    method, drawn = TwoPhases(), []
+    method.forward = lambda *args, own=method.forward: (drawn.append(args[1]["eps"]), own(*args))[1]
+    Loop(program(method), initial_state(method)).run(3)
+    assert len(torch.stack(drawn).unique()) == 3 * 2 * 4
+
+
+def test_a_critic_of_several_steps():
+    method = TwoPhases()
+    method.phases = (("b",), ("b",), ("b",), ("a",))
+    state = Loop(program(method), initial_state(method))
+    state.run(2)
+    counts = {player: m[-1].item() for player, m in state.state.moments.items()}
+    assert counts == {"a": 2.0, "b": 6.0} and state.state.step == 2
+
+
+def test_a_method_is_not_changed_by_training_steps():
+    method = TwoPhases()
+    Loop(program(method), initial_state(method)).run(3)
+    assert method.a == 5.0 and method.a.grad is None
+
+
+class Average(uw.Method):
+    """A buffer that follows the weight; the weight falls."""
+
+    players = {"model": ("weight",)}
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+        self.register_buffer("average", torch.ones(3))
+
+    def forward(self, batch, noise, hyper, step):
+        moved = 0.5 * self.average + 0.5 * self.weight
+        return uw.Out({"model": self.weight.sum()}, {"average": moved.mean()}, {"average": moved})
+
+
+@pytest.mark.parametrize("engine", [Loop, Graph])
+def test_state_comes_back_out(engine):
+    """The weight is 0, -0.1, -0.2 at the three steps; the average halves its distance to each."""
+    method = Average()
+    runner = engine(program(method), initial_state(method))
+    runner.run(3)
+    expected = ((1.0 / 2 + 0.0) / 2 - 0.1 / 2) / 2 - 0.2 / 2
+    torch.testing.assert_close(runner.state.buffers["average"], torch.full((3,), expected))
+    assert not runner.state.buffers["average"].requires_grad
+    assert torch.equal(method.average, torch.ones(3))
+
+
+class Unowned(TwoPhases):
+    players = {"a": ("a",)}
+    phases = ()
+
+
+class OwnedTwice(TwoPhases):
+    players = {"a": ("a",), "b": ("a", "b")}
+
+
+def test_each_parameter_has_one_owner():
+    with pytest.raises(TypeError, match="b belongs to no player of Unowned and is not frozen"):
+        initial_state(Unowned())
+    with pytest.raises(TypeError, match="a belongs to both a and b"):
+        initial_state(OwnedTwice())
+
+
+def test_frozen_is_an_owner_and_does_not_move():
+    method = Unowned()
+    method.frozen = ("b",)
+    runner = Loop(program(method), initial_state(method))
+    runner.run(2)
+    assert runner.state.params["b"] == -5.0 and runner.state.params["a"] != 5.0
+
+
+@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
+@pytest.mark.parametrize("clip", [0.0, 0.3])
+def test_adam_is_torchs(betas, clip):
+    torch.manual_seed(0)
+    start = [torch.randn(4, 3), torch.randn(5)]
+    targets = [[torch.randn_like(p) for p in start] for _ in range(10)]
+
+    def loss(params, target):
+        return sum((p - t).square().sum() for p, t in zip(params, target, strict=True))
+
+    theirs = [p.clone().requires_grad_() for p in start]
+    optimizer = torch.optim.Adam(theirs, lr=0.05, betas=betas)
+    ours, memory = start, Moments(*([torch.zeros_like(p) for p in start] for _ in range(2)), torch.zeros(()))
+    for target in targets:
+        optimizer.zero_grad()
+        loss(theirs, target).backward()
+        if clip:
+            nn.utils.clip_grad_norm_(theirs, clip)
+        optimizer.step()
+        leaves = [p.clone().requires_grad_() for p in ours]
+        grads = list(torch.autograd.grad(loss(leaves, target), leaves))
+        ours, memory = update(Adam(torch.tensor(0.05), betas, clip=clip), torch.tensor(0.05), ours, grads, memory)
+        torch.testing.assert_close(ours, [p.detach() for p in theirs], rtol=1e-4, atol=1e-5)
+
+
+def test_clipping_is_by_the_joint_norm():
+    grads = [torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])]
+    half = clipped(grads, 2.5)
+    torch.testing.assert_close(half, [torch.tensor([1.5, 0.0]), torch.tensor([0.0, 2.0])])
+    torch.testing.assert_close(clipped(grads, 5.5), grads)
+    zeros = [torch.zeros(2)]
+    assert torch.equal(clipped(zeros, 1.0)[0], zeros[0])
+
+
+def test_each_player_is_clipped_by_itself():
+    method = TwoPhases()
+    method.phases = ()
+    state, _ = advance(program(method, clip=1.0), initial_state(method))
+    norms = {player: m.mean[0].abs().item() / 0.1 for player, m in state.moments.items()}
+    assert norms == pytest.approx({"a": 1.0, "b": 1.0}, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        ("linear(1, 0, 4, 2)", [1, 1, 1, 0.75, 0.5, 0.25, 0, 0]),
+        ("linear(0, 0.2, 2)", [0, 0.1, 0.2, 0.2]),
+        (0.3, [0.3] * 3),
+    ],
+)
+def test_the_learning_rate_follows_its_schedule(text, rates):
+    """Of a constant gradient Adam makes steps of exactly the learning rate."""
+    method = Average()
+    running, state = program(method, lr=schedule("lr", text)), initial_state(method)
+    for rate in rates:
+        after, _ = advance(running, state)
+        moved = (state.params["weight"] - after.params["weight"]).mean().item()
+        assert moved == pytest.approx(rate, abs=1e-5)
+        state = after
+
+
+class Scheduled(uw.Method):
+    """Logs its hyper-parameters."""
+
+    class Hyper(NamedTuple):
+        first: Annotated[Tensor, uw.Knob(1.0, "any")]
+        second: Annotated[Tensor, uw.Knob(2.0, "any")]
+
+    players = {"model": ("weight",)}
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, batch, noise, hyper, step):
+        return uw.Out({"model": hyper.first * self.weight}, hyper._asdict())
+
+
+def test_hyper_parameters_follow_their_schedules():
+    method = Scheduled()
+    rows = torch.stack([schedule_row((0.0, 8.0, 4.0, 0.0)), schedule_row(2.0)])
+    running, state = program(method)._replace(hyper=rows), initial_state(method)
+    seen = []
+    for _ in range(6):
+        state, logs = advance(running, state)
+        seen.append((logs["first"].item(), logs["second"].item()))
+    assert seen == [(0.0, 2.0), (2.0, 2.0), (4.0, 2.0), (6.0, 2.0), (8.0, 2.0), (8.0, 2.0)]
+    assert at_step(rows, torch.tensor(3)).tolist() == [6.0, 2.0]
+
+
+class Head(uw.Method):
+    """Second stage: tells the digit from the first stage's frozen code."""
+
+    needs = ("x", "labels")
+    players = {"head": ("head",)}
+    frozen = ("encoder",)
+
+    def __init__(self, data, *, latents: int = 3, previous):
+        super().__init__()
+        self.latents, self.encoder, self.head = latents, previous.encoder, nn.Linear(latents, 10)
+
+    def forward(self, batch, noise, hyper, step):
+        logits = self.head(self.encoder(batch.x.flatten(1)))
+        loss = nn.functional.cross_entropy(logits, batch.labels[:, 0])
+        return uw.Out({"head": loss}, {"head_loss": loss})
+
+    def representation(self):
+        return uw.Representation(lambda x: self.encoder(x.flatten(1)), self.latents)
+
+
+class Linear(uw.Method):
+    """First stage: a linear autoencoder, with a noisy code and a running mean of it."""
+
+    players = {"model": ("encoder", "decoder")}
+    noise = {"eps": uw.normal("B", "Z")}
+    then: ClassVar = Head
+
+    def __init__(self, data, *, latents: int = 3):
+        super().__init__()
+        pixels = math.prod(data.shape)
+        self.latents = latents
+        self.encoder, self.decoder = nn.Linear(pixels, latents), nn.Linear(latents, pixels)
+        self.register_buffer("centre", torch.zeros(latents))
+
+    def forward(self, batch, noise, hyper, step):
+        x = batch.x.flatten(1)
+        z = self.encoder(x)
+        loss = (self.decoder(z + 0.1 * noise["eps"]) - x).square().sum(1).mean()
+        return uw.Out({"model": loss}, {"loss": loss}, {"centre": self.centre.lerp(z.mean(0), 0.1)})
+
+
+class OneStage(Linear):
+    then = None
+
+    def representation(self):
+        return uw.Representation(lambda x: self.encoder(x.flatten(1)), self.latents)
+
+
+OPTIONS = {"steps": 8, "batch": 4, "log_every": 2, "checkpoint_every": 4, "lr": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return uw.load_data("digits")
+
+
+def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
+    run = uw.train(OneStage, digits, out=tmp_path / "run", latents=2, **OPTIONS)
+    assert run.config["method"] == "OneStage" and run.method.centre.abs().min() > 0
+    loaded = uw.load(tmp_path / "run", method=OneStage)
+    for (name, a), b in zip(run.method.state_dict().items(), loaded.method.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert run.encode(digits.images(torch.arange(3))).shape == (3, 2)
+
+
+def test_two_stages(digits, tmp_path):
+    """Each has its own steps; the second is handed the first, trained, and leaves it as it was."""
+    one = uw.train(OneStage, digits, out=tmp_path / "one", **OPTIONS)
+    two = uw.train(Linear, digits, out=tmp_path / "two", **OPTIONS)
+    assert isinstance(two.method, Head)
+    assert torch.equal(two.method.encoder.weight, one.method.encoder.weight)
+    records = [(r["stage"], r["step"]) for r in two.folder.logs()]
+    assert records == [(stage, step) for stage in (0, 1) for step in (2, 4, 6, 8)]
+    assert "head_loss" in two.folder.logs()[-1] and "loss" not in two.folder.logs()[-1]
+    loaded = uw.load(tmp_path / "two", method=Linear)
+    assert torch.equal(loaded.method.head.weight, two.method.head.weight)
+
+
+@pytest.mark.parametrize("records", [1, 3, 4, 5, 6, 7], ids=lambda n: f"killed-after-{n}-of-8-records")
+def test_killed_in_either_stage_and_resumed(digits, tmp_path, records):
+    seen = []
+
+    def kill(progress):
+        seen.append(progress.step)
+        if len(seen) == records:
+            raise KeyboardInterrupt
+
+    whole = uw.train(Linear, digits, out=tmp_path / "whole", **OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        uw.train(Linear, digits, out=tmp_path / "cut", observe=kill, **OPTIONS)
+    resumed = uw.resume(tmp_path / "cut", method=Linear)
+    for (name, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert whole.folder.logs() == resumed.folder.logs()
+
+
+def test_divergence_is_reported_in_one_line(digits, tmp_path):
+    with pytest.raises(uw.UserError, match=r"diverged: .* not finite by step .* smaller lr, or clip") as caught:
+        uw.train("vae", digits, out=tmp_path / "run", net="small", **OPTIONS | {"lr": 1e6, "steps": 50})
+    assert "\n" not in str(caught.value)
+
+
+class Poisoned(OneStage):
+    """Not a number from the second step on."""
+
+    def forward(self, batch, noise, hyper, step):
+        out = super().forward(batch, noise, hyper, step)
+        bad = torch.where(step >= 1, math.nan, 1.0)
+        return out._replace(losses={"model": bad * out.losses["model"]}, logs={"loss": bad * out.logs["loss"]})
+
+
+def test_not_a_number_stops_a_run_and_its_last_checkpoint_is_good(digits, tmp_path):
+    options = OPTIONS | {"log_every": 1, "checkpoint_every": 1}
+    with pytest.raises(uw.UserError, match="diverged: loss is not finite by step 2"):
+        uw.train(Poisoned, digits, out=tmp_path / "run", **options)
+    loaded = uw.load(tmp_path / "run", method=Poisoned)
+    assert all(p.isfinite().all() for p in loaded.method.parameters())
+
+
+def test_bf16_is_refused_on_the_cpu(digits, tmp_path):
+    with pytest.raises(uw.UserError, match="precision 'bf16' is for CUDA devices; use float32"):
+        uw.train("vae", digits, out=tmp_path / "run", device="cpu", precision="bf16")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="bf16 is for CUDA devices")
+def test_bf16_stays_close(digits, tmp_path):
+    options = OPTIONS | {"net": "small", "latents": 4, "lr": 1e-3, "engine": "loop", "device": "cuda"}
+    exact, mixed = (uw.train("beta_vae", digits, out=tmp_path / p, precision=p, **options) for p in ("float32", "bf16"))
+    for a, b in zip(exact.folder.logs(), mixed.folder.logs(), strict=True):
+        assert b["recon"] == pytest.approx(a["recon"], rel=0.01)
+    weights = list(zip(exact.method.parameters(), mixed.method.parameters(), strict=True))
+    assert all(b.dtype == torch.float32 and torch.allclose(a, b, atol=0.01) for a, b in weights)
+    assert any(not torch.equal(a, b) for a, b in weights)

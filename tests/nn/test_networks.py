@@ -1,0 +1,139 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Bernoulli, Laplace, Normal
+
+from unweave.contract import UserError
+from unweave.nn.autoencoder import AutoEncoder, negative_log_likelihood
+from unweave.nn.critic import Critic
+from unweave.nn.networks import NETWORKS, build_networks
+
+
+def convolutions(module):
+    kinds = nn.Conv2d | nn.ConvTranspose2d
+    return [(p.in_channels, p.out_channels, p.kernel_size, p.stride) for p in module if isinstance(p, kinds)]
+
+
+def dense(module):
+    return [(p.in_features, p.out_features) for p in module if isinstance(p, nn.Linear)]
+
+
+def count(module):
+    return sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_locatello_is_the_papers_table(channels):
+    """Locatello et al. 2019, table 1: every convolution of stride 2."""
+    encoder, decoder = build_networks("locatello", (channels, 64, 64), 10)
+    sizes = [(channels, 32, 4), (32, 32, 4), (32, 64, 2), (64, 64, 2)]
+    assert convolutions(encoder) == [(i, o, (k, k), (2, 2)) for i, o, k in sizes]
+    assert dense(encoder) == [(4 * 4 * 64, 256), (256, 20)]
+    assert dense(decoder) == [(10, 256), (256, 4 * 4 * 64)]
+    ups = [(64, 64), (64, 32), (32, 32), (32, channels)]
+    assert convolutions(decoder) == [(i, o, (4, 4), (2, 2)) for i, o in ups]
+
+
+def test_parameter_counts():
+    def convolution(inputs, outputs, k):
+        return inputs * outputs * k * k + outputs
+
+    def layer(inputs, outputs):
+        return (inputs + 1) * outputs
+
+    encoder, decoder = build_networks("locatello", (1, 64, 64), 10)
+    down = convolution(1, 32, 4) + convolution(32, 32, 4) + convolution(32, 64, 2) + convolution(64, 64, 2)
+    up = convolution(64, 64, 4) + convolution(64, 32, 4) + convolution(32, 32, 4) + convolution(32, 1, 4)
+    assert count(encoder) == down + layer(1024, 256) + layer(256, 20)
+    assert count(decoder) == layer(10, 256) + layer(256, 1024) + up
+    assert count(Critic(10)) == layer(10, 1000) + 5 * layer(1000, 1000) + layer(1000, 2)
+
+
+@pytest.mark.parametrize("net", NETWORKS)
+@pytest.mark.parametrize("shape", [(1, 32, 32), (3, 64, 64), (1, 48, 80)])
+def test_shapes(net, shape):
+    auto = AutoEncoder(shape, 5, net, "bernoulli")
+    mean, logvar = auto.posterior(torch.rand(2, *shape))
+    assert mean.shape == logvar.shape == (2, 5)
+    assert auto.decode(mean).shape == (2, *shape)
+
+
+def test_128_pixels_need_only_a_larger_dense_layer():
+    encoder, decoder = build_networks("locatello", (3, 128, 128), 10)
+    assert dense(encoder)[0] == (8 * 8 * 64, 256)
+    assert decoder(encoder(torch.rand(1, 3, 128, 128))[:, :10]).shape == (1, 3, 128, 128)
+
+
+def test_the_last_layers_are_linear():
+    """Means, log-variances and logits may have either sign."""
+    for part in build_networks("locatello", (1, 64, 64), 10) + build_networks("mlp", (1, 8, 8), 10):
+        assert not isinstance(part[-1], nn.ReLU | nn.Tanh)
+
+
+@pytest.mark.parametrize(
+    ("net", "shape", "latents", "message"),
+    [
+        ("locatello", (1, 20, 64), 10, "net 'locatello' cannot take images of 20x64; use .* multiples of 16"),
+        ("small", (1, 64, 20), 10, "net 'small' cannot take images of 64x20; use .* multiples of 8, or net=mlp"),
+        ("resnet", (1, 64, 64), 10, "net 'resnet' is unknown; use one of locatello, burgess, small, mlp"),
+        ("locatello", (1, 64, 64), 0, "latents 0 is too small; use 1 or more"),
+    ],
+)
+def test_refused(net, shape, latents, message):
+    with pytest.raises(UserError, match=message):
+        build_networks(net, shape, latents)
+
+
+def test_unknown_likelihood_is_refused():
+    with pytest.raises(UserError, match="likelihood 'poisson' is unknown; use one of bernoulli, gaussian, laplace"):
+        AutoEncoder((1, 64, 64), 10, "locatello", "poisson")
+
+
+@pytest.mark.parametrize("net", NETWORKS)
+def test_glorot_uniform_weights_and_zero_biases(net):
+    """Bound sqrt(6 / (fan in + fan out)), reached up to the sample's size, and its variance bound^2 / 3."""
+    torch.manual_seed(0)
+    pair = build_networks(net, (3, 32, 32), 10)
+    layers = [p for half in pair for p in half if hasattr(p, "weight")]
+    for layer in [*layers, *(p for p in Critic(10).layers if hasattr(p, "weight"))]:
+        weight = layer.weight.detach()
+        bound = math.sqrt(6 / ((weight.shape[0] + weight.shape[1]) * math.prod(weight.shape[2:])))
+        assert 0.9 * bound < weight.abs().max() <= bound
+        assert weight.var().item() == pytest.approx(bound**2 / 3, rel=0.25)
+        assert not layer.bias.any()
+
+
+def test_nll_is_the_log_density_summed_over_pixels():
+    torch.manual_seed(0)
+    x, output = torch.rand(4, 3, 8, 8), 2.0 * torch.randn(4, 3, 8, 8)
+    kinds = {
+        "bernoulli": Bernoulli(logits=output, validate_args=False),
+        "gaussian": Normal(output, 1.0),
+        "laplace": Laplace(output, 1.0),
+    }
+    for likelihood, distribution in kinds.items():
+        expected = -distribution.log_prob(x).sum((1, 2, 3))
+        torch.testing.assert_close(negative_log_likelihood(x, output, likelihood), expected)
+
+
+def test_bernoulli_of_large_logits_is_exact():
+    """From logits, not from probabilities clipped near 0 and 1."""
+    x, logits = torch.ones(1, 1, 1, 1), torch.full((1, 1, 1, 1), -200.0)
+    assert negative_log_likelihood(x, logits, "bernoulli").item() == 200.0
+
+
+def test_decode_gives_the_mean_image():
+    z = torch.randn(2, 3)
+    bernoulli, gaussian = (AutoEncoder((1, 8, 8), 3, "small", kind) for kind in ("bernoulli", "gaussian"))
+    torch.testing.assert_close(bernoulli.decode(z), bernoulli.decoder(z).sigmoid())
+    torch.testing.assert_close(gaussian.decode(z), gaussian.decoder(z))
+
+
+def test_representation_encodes_means():
+    auto, x = AutoEncoder((1, 8, 8), 3, "small", "bernoulli"), torch.rand(2, 1, 8, 8)
+    made = auto.representation()
+    assert made.latents == 3
+    torch.testing.assert_close(made.encode(x), auto.posterior(x)[0])
+    torch.testing.assert_close(made.posterior(x)[1], auto.posterior(x)[1])

@@ -1,0 +1,220 @@
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils import estimator_checks as checks
+
+from unweave import Unweaver, UserError
+from unweave.contract import Method, Out, Representation
+
+# scikit-learn skips this check unless a variable is set before scipy is imported: it has a process of its own below
+ELSEWHERE = "check_array_api_input"
+
+
+def small(**options):
+    return Unweaver(**{"latents": 3, "steps": 3, "batch": 8, "device": "cpu"} | options)
+
+
+def check_name(check):
+    return getattr(check, "func", check).__name__
+
+
+def every_check():
+    found = checks.estimator_checks_generator(small(steps=1))
+    return [(estimator, check) for estimator, check in found if check_name(check) != ELSEWHERE]
+
+
+@pytest.mark.parametrize("estimator, check", every_check(), ids=lambda value: getattr(value, "__name__", None))
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_there_are_checks():
+    assert len(every_check()) > 40
+
+
+def test_scikit_learns_array_api_check():
+    program = (
+        "from sklearn.utils.estimator_checks import estimator_checks_generator as found\n"
+        "from unweave import Unweaver\n"
+        "for estimator, check in found(Unweaver(latents=2, steps=1, batch=8, device='cpu')):\n"
+        f"    if getattr(check, 'func', check).__name__ == {ELSEWHERE!r}: check(estimator)\n"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1"}
+    made = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_transformer_get_feature_names_out,
+        checks.check_transformer_get_feature_names_out_pandas,
+        checks.check_get_feature_names_out_error,
+        checks.check_set_output_transform,
+        pytest.param(
+            checks.check_set_output_transform_pandas,  # it mixes frames and arrays on purpose
+            marks=pytest.mark.filterwarnings("ignore:X .*feature names"),
+        ),
+        checks.check_dataframe_column_names_consistency,
+    ],
+)
+def test_scikit_learns_checks_of_names(check):
+    check("Unweaver", small(steps=1))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits(return_X_y=True)
+
+
+def test_it_learns_and_logs(digits):
+    X = digits[0] / 16
+    model = small(net="small", shape=(8, 8), steps=250, batch=64, latents=6, settings={"beta": 0.02}).fit(X)
+    steps = [record["step"] for record in model.losses_]
+    assert steps[0] == 2 and steps[-1] == 250 and {"loss", "recon", "kl"} <= set(model.losses_[0])
+    error = ((model.inverse_transform(model.transform(X)) - X) ** 2).mean()
+    assert error < 0.7 * X.var(axis=0).mean()
+
+
+def test_a_pipeline_and_a_search(digits):
+    X, y = digits[0][:200], digits[1][:200]
+    chain = make_pipeline(MinMaxScaler(), small(likelihood="bernoulli"), LogisticRegression())
+    search = GridSearchCV(chain, {"unweaver__latents": [2, np.int64(3)], "unweaver__settings": [{"beta": 1}]}, cv=2)
+    search.fit(X, y)
+    assert search.best_estimator_[1].transform(X).shape[1] == search.best_params_["unweaver__latents"]
+
+
+def test_the_random_state_decides(digits):
+    X = digits[0][:50] / 16
+    codes = [small(random_state=state).fit_transform(X) for state in (3, 3, 4, None, np.random.RandomState(0))]
+    assert np.array_equal(codes[0], codes[1])
+    assert not np.allclose(codes[0], codes[2]) and not np.allclose(codes[3], codes[4])
+
+
+def test_training_leaves_torchs_random_numbers_alone(digits):
+    torch.manual_seed(1)
+    before = torch.random.get_rng_state()
+    small().fit(digits[0][:20])
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("method", ["vae", "factor_vae", "beta_tcvae", "dip_vae_ii"])
+def test_other_methods(digits, method):
+    codes = small(method=method).fit(digits[0][:40] / 16).transform(digits[0][:7] / 16)
+    assert codes.shape == (7, 3) and codes.dtype == np.float32 and np.isfinite(codes).all()
+
+
+def test_images_in_every_form_give_the_same(digits):
+    rows = digits[0][:40] / 16
+    forms = [rows.reshape(-1, 1, 8, 8), rows.reshape(-1, 8, 8), list(rows.reshape(-1, 8, 8))]
+    model = small(net="small", shape=(1, 8, 8)).fit(rows)
+    expected = model.transform(rows)
+    assert model.shape_ == (1, 8, 8) and model.inverse_transform(expected).shape == (40, 64)
+    for form in forms:
+        other = small(net="small").fit(form)
+        assert other.n_features_in_ == 64
+        assert np.array_equal(other.transform(form), expected)
+        assert other.inverse_transform(expected).shape == np.shape(form)
+    assert small(shape=(8, 8)).fit(rows).shape_ == (1, 8, 8)
+
+
+def test_a_vector_needs_no_shape():
+    model = small().fit(np.random.default_rng(0).normal(size=(30, 7)))
+    assert model.shape_ == (1, 1, 7)
+    assert list(model.get_feature_names_out()) == ["unweaver0", "unweaver1", "unweaver2"]
+
+
+def test_a_pickle_is_the_same_model(digits):
+    model = small().fit(digits[0][:40])
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.transform(digits[0]), model.transform(digits[0]))
+    assert again.losses_ == model.losses_
+
+
+X = np.linspace(0, 2, 48).reshape(4, 12).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "options, data, said",
+    [
+        ({"likelihood": "bernoulli"}, X, r"'bernoulli' needs X in 0\.\.1, not 0\.\.2"),
+        ({"method": "ada_gvae"}, X, "learns from pair, which X alone does not hold"),
+        ({"method": "bata_vae"}, X, "did you mean 'beta_vae'"),
+        ({"settings": {"gamma": 3}}, X, "'gamma' does not exist"),
+        ({"settings": {"latents": 3}}, X, "parameter of its own; use latents=3"),
+        ({"steps": 0}, X, "steps 0 is not accepted"),
+        ({"steps": 2.5}, X, "steps 2.5 is not accepted"),
+        ({"batch": 1}, X, "batch 1 is not accepted"),
+        ({"latents": 0}, X, "latents 0 is too small"),
+        ({"random_state": -1}, X, "random_state -1 is not accepted"),
+        ({"precision": "half"}, X, "precision 'half' does not exist"),
+        ({"device": "abacus"}, X, "device 'abacus' is unknown"),
+        ({"engine": "steam"}, X, "engine 'steam' does not exist"),
+        ({"shape": (2, 2)}, X, r"shape \(2, 2\) does not fit X, which has 12 features"),
+        ({"shape": (1, 3, 4)}, X.reshape(4, 1, 4, 3), "does not fit X, which has images of shape"),
+        ({"net": "small"}, X, "net 'small' cannot take images of 1x12"),
+        ({"lr": 1e30, "steps": 20}, X, "training diverged"),
+        ({}, np.zeros((4, 8, 8, 3)), "channels come first"),
+        ({}, np.zeros((4, 1, 1, 8, 8)), "give rows, or images"),
+        ({}, np.zeros((0, 1, 8, 8)), "0 sample"),
+    ],
+)
+def test_refused(options, data, said):
+    model = small(**options)
+    with pytest.raises(ValueError, match=said):
+        model.fit(data)
+    assert not hasattr(model, "method_")
+
+
+def test_later_input_must_fit(digits):
+    model = small().fit(digits[0][:20].reshape(-1, 8, 8))
+    with pytest.raises(UserError, match="images of shape"):
+        model.transform(np.zeros((2, 4, 16)))
+    with pytest.raises(ValueError, match="63 features"):
+        model.transform(np.zeros((2, 63)))
+    with pytest.raises(UserError, match="Z has 4 columns"):
+        model.inverse_transform(np.zeros((2, 4)))
+
+
+class TwoStages(Method):
+    """A method of the user's own with a second stage, from whose decoder nothing is asked."""
+
+    players = {"model": ("net",)}
+
+    def __init__(self, data, *, previous=None):
+        super().__init__()
+        self.latents, self.net = 2, torch.nn.Linear(data.shape[2], 2)
+        self.first = None if previous is None else [previous]  # in a list: not a part to be trained
+
+    def forward(self, batch, noise, hyper, step):
+        loss = self.net(batch.x).square().mean()
+        return Out({"model": loss}, {"loss": loss})
+
+    def representation(self):
+        return Representation(lambda x: self.net(x)[:, 0, 0], 2)
+
+
+class Second(TwoStages):
+    then = None
+
+
+TwoStages.then = Second
+
+
+def test_stages_and_methods_of_your_own():
+    model = small(method=TwoStages).fit(X)
+    assert type(model.method_) is Second and type(model.method_.first[0]) is TwoStages
+    assert [record["step"] for record in model.losses_] == [1, 2, 3, 1, 2, 3]
+    assert model.transform(X).shape == (4, 2)
+    with pytest.raises(UserError, match="no decoder"):
+        model.inverse_transform(np.zeros((1, 2)))
