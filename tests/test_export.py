@@ -138,7 +138,7 @@ def test_out_cannot_be_written(tmp_path, pixels):
 
 
 ALONE = """
-import importlib.util, sys
+import sys
 import numpy as np
 class Block:
     def find_spec(self, name, *rest):
@@ -165,7 +165,7 @@ np.savez("codes.npz", **codes)
 )
 def test_the_encoder_runs_alone(tmp_path, format, shape, method, net):
     trained, rng = model(shape, method, net), np.random.default_rng(0)
-    path = export(trained, tmp_path / "deep" / f"encoder.{format}", format)
+    path = export(trained, tmp_path / "deep" / f"encoder.{'pt2' if format == 'torch' else format}", format)
     images = {f"n{n}": rng.random((n, *shape), np.float32) for n in (1, 5)}
     np.savez(tmp_path / "images.npz", **images)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -216,6 +216,8 @@ def test_the_onnx_file_says_what_it_takes(exported):
 def test_an_unknown_format(tmp_path):
     with pytest.raises(UserError, match="format 'onx' does not exist; did you mean 'onnx'"):
         export(model(GREY), tmp_path / "e", "onx")
+    with pytest.raises(UserError, match="e.pt' does not end in .pt2"):
+        export(model(GREY), tmp_path / "e.pt")
 
 
 @pytest.mark.parametrize("absent", ["onnx", "onnxscript"])

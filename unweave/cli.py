@@ -44,7 +44,9 @@ def train(
     precision: Annotated[str, typer.Option(help="float32, tf32 or bf16")] = "float32",
     out: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
     resume: Annotated[Path | None, typer.Option(help="go on with this interrupted run")] = None,
-    quiet: Annotated[bool, typer.Option(help="no progress display")] = False,
+    log_every: Annotated[int, typer.Option(help="steps between two records of the log")] = 100,
+    checkpoint_every: Annotated[int, typer.Option(help="steps between two checkpoints")] = 1000,
+    quiet: Annotated[bool, typer.Option("--quiet", help="no progress display")] = False,
 ) -> None:
     """Train METHOD on a data set into a run folder."""
     from unweave.progress import shown
@@ -62,6 +64,7 @@ def train(
                 raise UserError("method is missing; see: unweave list methods")
             options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
             options |= dict(supervision=supervision, engine=engine, precision=precision, out=out, observe=observe)
+            options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
             options |= _settings(set or [], reserved=options)
             trained = start_run(method, data, **options)
     save_samples(trained)
@@ -202,7 +205,7 @@ STATIC_HELP = {
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for runs and report")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
-    quick: Annotated[bool, typer.Option(help="a few steps only, to see that it runs")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="a few steps only, to see that it runs")] = False,
 ) -> None:
     """Train two models on built-in data and write a report that compares them; about five minutes on two cores."""
     from unweave.demo import run_demo
@@ -221,9 +224,6 @@ def guarded(call: Callable[[], Any]) -> int:
         name = f"'{error.filename}': " if error.filename else ""
         error_console.print(f"[red]error:[/red] {_plain(name + (error.strerror or str(error)))}")
         return 2
-    except KeyboardInterrupt:
-        error_console.print("interrupted; a run goes on with: unweave train --resume RUN")
-        return 130
     return 0
 
 
@@ -242,7 +242,8 @@ def main() -> None:
 
     try:
         sys.exit(guarded(call))
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        error_console.print("interrupted; a run goes on with: unweave train --resume RUN")
         sys.exit(130)
     except usage_error as error:
         if type(error).__name__ == "NoArgsIsHelpError":

@@ -103,10 +103,13 @@ class _Encoder(nn.Module):
 def export(trained: Trained, out: str | Path, format: str = "torch") -> Path:
     """Write the encoder as a program of its own: .pt2 for `torch.export.load`, or .onnx."""
     check_name("format", format, FORMATS)
+    path = Path(out)
     if format == "onnx":
         _need_onnx()
+    elif path.suffix != ".pt2":
+        better = path.with_suffix(".pt2")
+        raise UserError(f"out '{out}' does not end in .pt2, as torch.export.load wants it; use '{better}'")
     program = encoder_program(trained.method, trained.data.shape)
-    path = Path(out)
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, "encoder.onnx" if format == "onnx" else "encoder.pt2")
         if format == "onnx":
@@ -119,7 +122,7 @@ def export(trained: Trained, out: str | Path, format: str = "torch") -> Path:
 
 def encoder_program(method: Method, shape: tuple[int, int, int]) -> torch.export.ExportedProgram:
     """The encoder recorded for any batch size, without the weights of the rest of the method."""
-    encoder = _Encoder(copy.deepcopy(method).cpu().eval())
+    encoder = _Encoder(copy.deepcopy(method).cpu().eval().requires_grad_(False))
     example, batch = torch.zeros(2, *shape), torch.export.Dim("batch", min=1)
 
     def recorded() -> torch.export.ExportedProgram:

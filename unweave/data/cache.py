@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from unweave.runs import write_atomic
 
 
 def cache_dir() -> Path:
@@ -21,18 +23,18 @@ def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarra
     """The array under this name, made and stored on first use; a cache that cannot be written is no error."""
     path = cache_dir() / f"{name}.npz"
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             array = stored["array"]
         if array.shape == shape:
             return array
     except Exception:  # absent, truncated or not ours
         pass
     array = make()
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, array=array)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-            np.savez_compressed(file, array=array)
-        os.replace(file.name, path)
+        write_atomic(path, buffer.getvalue())
     except OSError:
         pass
     return array
