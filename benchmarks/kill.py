@@ -16,7 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-SETTINGS = "--data rooms(size=16) --steps 400 --batch 8 --set net=small --set latents=4 --log-every 10 --checkpoint-every 20 --quiet --device cpu".split()
+SETTINGS = ["--data", "rooms(size=16)", "--steps", "400", "--batch", "8", "--set", "net=small", "--set", "latents=4"]
+SETTINGS += ["--log-every", "10", "--checkpoint-every", "20", "--quiet", "--device", "cpu"]
 
 
 def command(*words: str) -> list[str]:

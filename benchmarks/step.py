@@ -38,7 +38,8 @@ def main() -> None:
     parser.add_argument("--engines", default="loop,compiled,graph")
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile", action="store_true", help="list the kernels of the captured graph")
+    parser.add_argument("--share", action="store_true", help="measure what the batch costs")
     arguments = parser.parse_args()
     device = find_device(arguments.device)
     if device.startswith("cuda"):
@@ -55,8 +56,9 @@ def main() -> None:
         torch.backends.cudnn.allow_tf32 = precision != "float32"
         for engine in arguments.engines.split(","):
             method = build(cls, config, data)
+            program = build_program(config, method, data)
             began = time.perf_counter()
-            runner = make_engine(build_program(config, method, data), initial_state(method), engine)
+            runner = make_engine(program, initial_state(method), engine)
             ready = time.perf_counter() - began
             steps = arguments.steps or (2000 if engine == "graph" else 200 if device != "cpu" else 10)
             times = seconds_per_step(runner, steps, arguments.repeats)
@@ -65,8 +67,19 @@ def main() -> None:
                 f"(fastest {1e3 * min(times):.3f}, slowest {1e3 * max(times):.3f}; ready in {ready:.1f} s)",
                 flush=True,
             )
+            if arguments.share:
+                share(program, method, engine, steps, arguments.repeats, statistics.median(times))
             if arguments.profile and engine == "graph":
                 profile(runner)
+
+
+def share(program, method, engine: str, steps: int, repeats: int, whole: float) -> None:  # noqa: ANN001
+    """What part of a step goes into drawing the batch: the step again, with its batch given."""
+    batch = program.sample(program.seed, program.batch)
+    given = program._replace(sample=lambda key, size: batch)
+    times = seconds_per_step(make_engine(given, initial_state(method), engine), steps, repeats)
+    rest = statistics.median(times)
+    print(f"           with its batch given {1e3 * rest:.3f} ms: the batch costs {100 * (whole - rest) / whole:.1f} %")
 
 
 def profile(runner) -> None:

@@ -114,7 +114,7 @@ BAD = [
 @pytest.mark.parametrize(("words", "names"), BAD, ids=[" ".join(w[:2] + w[-2:]) for w, _ in BAD])
 def test_bad_input_is_one_line_and_leaves_nothing(words, names, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, err = unweave(capsys, *words)
+    code, _, err = unweave(capsys, *words)
     assert code == 2
     assert err.startswith("error: ")
     assert err.strip().count("\n") == 0

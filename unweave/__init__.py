@@ -1,6 +1,6 @@
 """Unweave: find the separate causes in your data. Train any disentangling method, score it, look at it."""
 
-from unweave.contract import Batch, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
 from unweave.data import load_data
 from unweave.estimator import Unweaver
 from unweave.evaluate import Evaluation, Trained, evaluate, load
@@ -9,6 +9,7 @@ from unweave.version import __version__
 
 __all__ = [
     "Batch",
+    "DataInfo",
     "Evaluation",
     "Knob",
     "Method",

@@ -183,7 +183,7 @@ def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list
     cls = find_method(method)
     out_console.print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)
     out_console.print("It minimises\n  " + cls.equation + "\n", markup=False, highlight=False)
-    table = Table("--set", "default", "paper", "meaning", box=None, padding=(0, 2, 0, 0))
+    table = Table("--set", "default", "published", "meaning", box=None, padding=(0, 2, 0, 0))
     for name, knob in knobs(cls).items():
         table.add_row(name, f"{knob.default:g}", knob.paper, knob.about)
     for name, parameter in static_arguments(cls).items():

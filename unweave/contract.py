@@ -26,7 +26,7 @@ class Knob(NamedTuple):
 
     default: float
     about: str
-    paper: str = ""  # the values the paper uses, in words
+    paper: str = ""  # the values published work uses, in words
     low: float = 0.0  # smallest value accepted
     high: float = float("inf")
 
@@ -132,6 +132,19 @@ def knobs(method: type[Method]) -> dict[str, Knob]:
     for name, hint in hints.items():
         notes = [a for a in get_args(hint)[1:] if isinstance(a, Knob)] if get_origin(hint) is Annotated else []
         found[name] = notes[0] if notes else Knob(0.0, "")
+    return found
+
+
+def own_arguments(method: type[Method], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the arguments that this stage's constructor takes."""
+    return {name: arguments[name] for name in static_arguments(method) if name in arguments}
+
+
+def stages(method: type[Method]) -> list[type[Method]]:
+    """The method and what comes after it, in order."""
+    found = [method]
+    while found[-1].then is not None:
+        found.append(found[-1].then)
     return found
 
 

@@ -15,8 +15,8 @@ from unweave.train import train
 
 DATA = "sprites(size=32)"
 RUNS: tuple[tuple[str, int, dict[str, Any]], ...] = (  # method, steps, settings
-    ("ada_gvae", 9000, {"net": "small", "lr": 1e-3, "batch": 64}),
-    ("beta_vae", 5000, {"net": "small", "lr": 1e-3, "batch": 64, "beta": 4}),
+    ("ada_gvae", 8000, {"net": "small", "lr": 1e-3, "batch": 64}),
+    ("beta_vae", 6000, {"net": "small", "lr": 1e-3, "batch": 64, "beta": 4}),
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Method, Representation, UserError
+from unweave.contract import Method, Representation, UserError, own_arguments
 from unweave.data import Dataset, load_data
 from unweave.data.spec import check_name
 from unweave.methods import METHODS
@@ -74,20 +74,25 @@ class Evaluation(NamedTuple):
         return {**self._asdict(), "factor_names": list(self.factor_names), **tables, "kl": kl}
 
 
-def load(path: str | Path, *, device: str = "cpu", method: type[Method] | None = None) -> Trained:
-    """The model in a run folder, finished or as far as its last checkpoint. `method` for classes of your own."""
+def load(
+    path: str | Path, *, device: str = "cpu", method: type[Method] | None = None, data: Dataset | None = None
+) -> Trained:
+    """The model in a run folder, finished or as far as its last checkpoint.
+
+    `method` and `data` are for runs on classes of your own, which a folder cannot bring back by itself.
+    """
     folder = RunFolder.open(path)
     config = folder.config
     if method is None:
         check_name(f"run '{path}': method", config["method"], METHODS)
         method = METHODS[config["method"]]
     if folder.finished:
-        weights, _ = folder.read("weights.safetensors")
+        weights, about = folder.read("weights.safetensors")
     else:
-        weights = _unfinished_weights(folder)
+        weights, about = _unfinished_weights(folder)
     try:
-        data = load_data(config["data"], **config["data_options"])
-        model = _rebuild(method, config, data)
+        data = data or load_data(config["data"], **config["data_options"])
+        model = _rebuild(method, config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -95,19 +100,20 @@ def load(path: str | Path, *, device: str = "cpu", method: type[Method] | None =
     return Trained(folder, config, model.to(device).eval(), data.to(device))
 
 
-def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset) -> Method:
-    model = method(data.info, **config["arguments"])  # type: ignore[call-arg]
-    while method.then is not None:
+def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage: int) -> Method:
+    model = method(data.info, **own_arguments(method, config["arguments"]))  # type: ignore[call-arg]
+    for _ in range(stage):
+        assert method.then is not None
         method = method.then
-        model = method(data.info, **config["arguments"], previous=model)  # type: ignore[call-arg]
+        model = method(data.info, **own_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
     return model
 
 
-def _unfinished_weights(folder: RunFolder) -> dict[str, Tensor]:
+def _unfinished_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
     if not (folder.path / "checkpoint.safetensors").exists():
         raise UserError(f"run '{folder.path}' holds no weights yet; finish it with --resume")
-    stored, _ = folder.read("checkpoint.safetensors")
-    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}
+    stored, about = folder.read("checkpoint.safetensors")
+    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, about
 
 
 class Table(NamedTuple):
@@ -151,8 +157,7 @@ def evaluate(
     save: bool = True,
 ) -> Evaluation:
     """Scores of a run, a trained model, or any Representation (then `data` says on what)."""
-    names = list(METRICS) if metrics is None else list(metrics)
-    for name in names:
+    for name in metrics or ():
         check_name("metric", name, METRICS)
     if isinstance(what, str | Path):
         what = load(what, device=device)
@@ -163,6 +168,8 @@ def evaluate(
         raise UserError("data is missing; a Representation needs data to be evaluated on, such as data='sprites'")
     dataset = load_data(data) if data is not None else what.data  # type: ignore[union-attr]
     table = encode_table(representation, dataset, rows=rows, seed=seed)
+    # With one factor there is nothing to tell apart, and the vote is right by definition.
+    names = [n for n in METRICS if n != "factor_vae" or len(dataset.factor_names) > 1] if metrics is None else metrics
     result = score_table(table.codes, table.factors, names, dataset.factor_names, table.kl, seed)
     if isinstance(what, Trained) and save:
         what.folder.write_json("scores.json", result.as_json())

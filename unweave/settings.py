@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import Knob, Method, UserError, knobs, static_arguments
+from unweave.contract import Knob, Method, UserError, knobs, stages, static_arguments
 from unweave.data.spec import check_name
 
 Value = float | tuple[float, float, float, float]
@@ -63,8 +63,12 @@ def _static(name: str, value: Any, parameter: inspect.Parameter) -> Any:
 
 
 def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Value]]:
-    """Split what a user set into constructor arguments and hyper-parameters, defaults filled in."""
-    traced, static = knobs(method), static_arguments(method)
+    """Split what a user set into constructor arguments and hyper-parameters of all stages, defaults filled in."""
+    traced: dict[str, Knob] = {}
+    static: dict[str, inspect.Parameter] = {}
+    for stage in stages(method):
+        traced |= knobs(stage)
+        static |= static_arguments(stage)
     for name in given:
         check_name("hyper-parameter", name, [*traced, *static])
     fixed = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}

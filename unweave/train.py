@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.contract import Method, UserError, knobs, player_parameters
+from unweave.contract import Method, UserError, knobs, own_arguments, player_parameters, stages
 from unweave.data import Dataset, Sampler, load_data
 from unweave.data.spec import check_name
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.graph import Graph
-from unweave.engine.loop import Loop
+from unweave.engine.loop import Loop, play
 from unweave.engine.optim import Adam
 from unweave.engine.program import Program, State, initial_state, schedule_row
 from unweave.evaluate import Trained, load
 from unweave.methods import METHODS
+from unweave.ops.noise import fold
 from unweave.runs import RunFolder, environment
 from unweave.settings import resolve, schedule
 
@@ -60,6 +61,7 @@ def train(
     """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
     cls = find_method(method)
     fixed, hyper = resolve(cls, settings)
+    device = find_device(device, precision)
     data = load_data(data)
     for name, value in (("steps", steps), ("batch", batch), ("log_every", log_every)):
         if value < 1:
@@ -68,14 +70,10 @@ def train(
         raise UserError(f"batch {batch} is too small; use 2 or more")
     if not 0 <= seed < 2**62:
         raise UserError(f"seed {seed} is out of range; use 0 or more")
-    device, engine = find_device(device), find_engine(engine)
-    check_name("precision", precision, PRECISIONS)
-    if precision == "bf16" and device == "cpu":
-        raise UserError("precision 'bf16' is for CUDA devices; use float32 on the CPU")
-    probe = cls(data.info, **fixed)
+    engine = find_engine(engine)
+    probe = cls(data.info, **own_arguments(cls, fixed))  # type: ignore[call-arg]
     if supervision is None:
         supervision = "pairs(k=1)" if "pair" in probe.needs else "none"
-    Sampler(data, probe.needs, supervision)
     config = {
         "method": next((n for n, c in METHODS.items() if c is cls), cls.__name__),
         "arguments": fixed,
@@ -95,26 +93,35 @@ def train(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": environment(),
     }
+    _rehearse(config, cls, data)
     folder = RunFolder.create(out or default_folder(config), config)
     return _fit(folder, config, cls, data, observe)
+
+
+def _rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
+    """One forward pass before anything is written: what is wrong with a setting shows here."""
+    data.to(config["device"])
+    method = build(cls, config, data)
+    player_parameters(method)
+    with torch.no_grad():
+        play(build_program(config, method, data), initial_state(method), 0)
 
 
 def resume(
     path: str | Path,
     *,
     method: type[Method] | None = None,
+    data: Dataset | None = None,
     device: str | None = None,
     observe: Callable[[Progress], None] | None = None,
 ) -> Trained:
     """Go on with a run that was interrupted; a finished one is returned as it is."""
     folder = RunFolder.open(path)
     config = folder.config
-    if device:
-        config["device"] = find_device(device)
+    config["device"] = find_device(device or config["device"], config["precision"])
     if folder.finished:
-        return load(path, device=config["device"], method=method)
-    find_device(config["device"])
-    data = load_data(config["data"], **config["data_options"])
+        return load(path, device=config["device"], method=method, data=data)
+    data = data or load_data(config["data"], **config["data_options"])
     return _fit(folder, config, method or find_method(config["method"]), data, observe)
 
 
@@ -126,19 +133,20 @@ def _fit(
     observe: Callable[[Progress], None] | None,
 ) -> Trained:
     """Every stage in order, from wherever the folder stands."""
-    if config["precision"] == "tf32":
-        torch.set_float32_matmul_precision("high")
     data = data.to(config["device"])
-    begun, previous, stage = saved_stage(folder), None, 0
-    stage_cls: type[Method] | None = cls
-    while stage_cls is not None:
-        method = build(stage_cls, config, data, previous)
-        if begun is None or stage >= begun:
-            _fit_stage(folder, config, method, data, stage, resumed=begun == stage, observe=observe)
-        previous, stage_cls, stage = method, stage_cls.then, stage + 1
-    assert previous is not None
-    folder.save("weights.safetensors", previous.state_dict(), steps=str(config["steps"]))
-    return Trained(folder, dict(config), previous.eval(), data)
+    begun, method = saved_stage(folder), None
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if config["precision"] == "tf32" else before)
+    try:
+        for stage, stage_cls in enumerate(stages(cls)):
+            method = build(stage_cls, config, data, method, stage)
+            if begun is None or stage >= begun:
+                _fit_stage(folder, config, method, data, stage, resumed=begun == stage, observe=observe)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert method is not None
+    folder.save("weights.safetensors", method.state_dict(), steps=str(config["steps"]), stage=str(stage))
+    return Trained(folder, dict(config), method.eval(), data)
 
 
 def _fit_stage(
@@ -159,7 +167,7 @@ def _fit_stage(
     steps, log_every = config["steps"], config["log_every"]
     begun_at, began = int(state.step), time.monotonic()
     if begun_at < steps:
-        runner = make_engine(build_program(config, method, data), state, config["engine"])
+        runner = make_engine(build_program(config, method, data, stage), state, config["engine"])
         done = begun_at
         while done < steps:
             chunk = min(log_every, steps - done)
@@ -173,7 +181,8 @@ def _fit_stage(
                 rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
                 observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))
         state = runner.state
-    method.load_state_dict({**state.params, **state.buffers})
+    trained = {**state.params, **state.buffers}
+    method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
 
 
 def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:
@@ -185,28 +194,35 @@ def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> No
         )
 
 
-def build(cls: type[Method], config: Mapping[str, Any], data: Dataset, previous: Method | None = None) -> Method:
-    """The method with its initial weights, which are a function of the seed alone."""
+def build(
+    cls: type[Method], config: Mapping[str, Any], data: Dataset, previous: Method | None = None, stage: int = 0
+) -> Method:
+    """The method with its initial weights, which are a function of the seed (and stage) alone."""
     later = {} if previous is None else {"previous": previous.cpu()}
+    arguments = own_arguments(cls, config["arguments"])
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config["seed"])
-        return cls(data.info, **config["arguments"], **later).to(config["device"])  # type: ignore[call-arg]
+        torch.manual_seed(config["seed"] + stage * 2**40)
+        return cls(data.info, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
 
 
-def build_program(config: Mapping[str, Any], method: Method, data: Dataset) -> Program:
+def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:
+    """What the engine needs to know of one stage of a run."""
     device = config["device"]
     rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
     adams = {
         player: Adam(schedule_row(_row(s["lr"]), device), betas=tuple(s["betas"]), eps=s["eps"], clip=s["clip"])
         for player, s in config["optimizer"].items()
     }
+    seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
+    # A first stage is told of supervision it cannot use; a later one may simply not need what an earlier one did.
+    paired = stage == 0 or bool({"pair", "changed"} & set(method.needs))
     return Program(
         method=method,
-        sample=Sampler(data, method.needs, config["supervision"]),
+        sample=Sampler(data, method.needs, config["supervision"] if paired else "none"),
         batch=config["batch"],
-        seed=torch.tensor(config["seed"], dtype=torch.int64, device=device),
+        seed=fold(seed, stage) if stage else seed,
         hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
-        adams={player: adams.get(player, next(iter(adams.values()))) for player in method.players},
+        adams={player: adams[player] for player in method.players},
         owned=player_parameters(method),
         precision=config["precision"],
     )
@@ -228,13 +244,15 @@ def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
 def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -> dict[str, dict[str, Any]]:
     """The paper's recipe by player, with the user's learning rate for all of them if one is given."""
     found: dict[str, dict[str, Any]] = {}
-    if clip < 0:
+    if not 0 <= clip < math.inf:
         raise UserError(f"clip {clip:g} is out of range; use 0 (off) or more")
-    for player in cls.players:
-        recipe = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **cls.recipe.get(player, {}), "clip": clip}
+    recipes = {player: stage.recipe.get(player, {}) for stage in stages(cls) for player in stage.players}
+    for player, published in recipes.items():
+        recipe = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **published, "clip": clip}
         if lr is not None:
             recipe["lr"] = schedule("lr", lr)
-            if min(recipe["lr"][:2] if isinstance(recipe["lr"], tuple) else (recipe["lr"],)) < 0:
+            ends = recipe["lr"][:2] if isinstance(recipe["lr"], tuple) else (recipe["lr"],)
+            if not all(0 <= end < math.inf for end in ends):
                 raise UserError(f"lr {lr} is out of range; use 0 or more")
         found[player] = recipe
     return found
@@ -256,8 +274,16 @@ def find_engine(engine: str) -> str:
     return engine
 
 
-def find_device(device: str) -> str:
+def find_device(device: str, precision: str = "float32") -> str:
     """The device to use; "auto" is the first CUDA device, else the CPU."""
+    check_name("precision", precision, PRECISIONS)
+    found = _existing(device)
+    if precision == "bf16" and not found.startswith("cuda"):
+        raise UserError(f"precision 'bf16' is for CUDA devices; use float32 on device '{found}'")
+    return found
+
+
+def _existing(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     kind = device.split(":")[0]

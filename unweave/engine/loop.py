@@ -43,6 +43,10 @@ def advance(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
             lr = at_step(adam.lr, state.step)
             moved, moments[player] = update(adam, lr, old, list(grads[player]), state.moments[player])
             new_params.update(zip(names, moved, strict=True))
+        if unknown := out.state.keys() - state.buffers.keys():
+            raise TypeError(
+                f"Out.state names {sorted(unknown)}, which are no buffers of {type(program.method).__name__}"
+            )
         buffers = {**state.buffers, **{n: t.detach() for n, t in out.state.items()}}
         state = State(new_params, buffers, moments, state.step)
         logs.update({n: t.detach().float() for n, t in out.logs.items()})

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.contract import Representation, UserError
 from unweave.nn.networks import build_networks
+from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, reparametrize
 
 LIKELIHOODS = ("bernoulli", "gaussian", "laplace")
@@ -29,14 +29,9 @@ class Pass(NamedTuple):
     logvar_BZ: Tensor
 
 
-def _single(values: Tensor) -> Tensor:
-    """At least float32: what leaves a network under mixed precision is bfloat16."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
 def negative_log_likelihood(x: Tensor, output: Tensor, likelihood: str) -> Tensor:
     """-log p(x|output) [B] in nats: Bernoulli of logits, or unit-scale Gaussian or Laplace around the output."""
-    output = _single(output)
+    output = at_least_single(output)
     if likelihood == "bernoulli":
         pixels = F.binary_cross_entropy_with_logits(output, x, reduction="none")
     elif likelihood == "gaussian":
@@ -59,7 +54,7 @@ class AutoEncoder(nn.Module):
 
     def posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log-variance [B, Z] of q(z|x)."""
-        mean_BZ, logvar_BZ = _single(self.encoder(x_BCHW)).chunk(2, dim=1)
+        mean_BZ, logvar_BZ = at_least_single(self.encoder(x_BCHW)).chunk(2, dim=1)
         return mean_BZ, logvar_BZ
 
     def nll(self, x_BCHW: Tensor, z_BZ: Tensor) -> Tensor:
@@ -73,7 +68,7 @@ class AutoEncoder(nn.Module):
 
     def decode(self, z_BZ: Tensor) -> Tensor:
         """The mean image of p(x|z)."""
-        output = _single(self.decoder(z_BZ))
+        output = at_least_single(self.decoder(z_BZ))
         return output.sigmoid() if self.likelihood == "bernoulli" else output
 
     def representation(self) -> Representation:

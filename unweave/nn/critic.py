@@ -7,6 +7,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from unweave.nn.networks import glorot
+from unweave.nn.precision import at_least_single
 
 
 class Critic(nn.Module):
@@ -23,4 +24,4 @@ class Critic(nn.Module):
 
     def forward(self, z_BZ: Tensor) -> Tensor:
         """Logits [B, 2]: from the joint distribution, from the product of marginals."""
-        return self.layers(z_BZ).float()
+        return at_least_single(self.layers(z_BZ))

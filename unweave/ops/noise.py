@@ -39,7 +39,7 @@ def fold(key: Tensor, item: Tensor | int | str) -> Tensor:
 
 
 def random_bits(key: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Uniform int64 of the given shape."""
+    """Uniform int64 of the given shape. Keys must come from `fold`: neighbouring numbers are no keys."""
     counter = torch.arange(1, math.prod(shape) + 1, device=key.device, dtype=torch.int64)
     # Exclusive-or rather than sum: compilers fold sums of counters into index arithmetic, which overflows.
     return mix((key ^ counter) * _GOLDEN).reshape(shape)

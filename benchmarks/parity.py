@@ -1,0 +1,49 @@
+"""Every method for a few steps by the loop and by the captured graph: do they end in the same weights?
+
+python benchmarks/parity.py --device cuda
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import torch
+
+from unweave.data import load_data
+from unweave.engine.program import initial_state
+from unweave.methods import METHODS
+from unweave.settings import resolve
+from unweave.train import build, build_program, find_device, make_engine, optimizer_settings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--steps", type=int, default=5)
+    arguments = parser.parse_args()
+    device = find_device(arguments.device)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    data = load_data("rooms(size=16)").to(device)
+    worst = 0.0
+    for name, cls in METHODS.items():
+        fixed, hyper = resolve(cls, {"net": "small", "latents": 4})
+        config = {"arguments": fixed, "hyper": hyper, "seed": 0, "device": device, "batch": 16, "precision": "float32"}
+        config |= {"optimizer": optimizer_settings(cls, 1e-4, 0.0)}
+        config["supervision"] = "pairs(k=1)" if name.startswith("ada") else "none"
+        method = build(cls, config, data)
+        program = build_program(config, method, data)
+        runners = [make_engine(program, initial_state(method), engine) for engine in ("loop", "graph")]
+        for runner in runners:
+            runner.run(arguments.steps)
+        a, b = (runner.state.params for runner in runners)
+        gap = max(float((a[n] - b[n]).abs().max()) for n in a)
+        worst = max(worst, gap)
+        print(f"{name:14} largest difference of a weight after {arguments.steps} steps: {gap:.1e}", flush=True)
+    print(f"largest of all: {worst:.1e} on {device}")
+    sys.exit(worst > 1e-4)
+
+
+if __name__ == "__main__":
+    main()
