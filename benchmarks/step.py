@@ -73,7 +73,7 @@ def main() -> None:
                 profile(runner)
 
 
-def share(program, method, engine: str, steps: int, repeats: int, whole: float) -> None:  # noqa: ANN001
+def share(program, method, engine: str, steps: int, repeats: int, whole: float) -> None:
     """What part of a step goes into drawing the batch: the step again, with its batch given."""
     batch = program.sample(program.seed, program.batch)
     given = program._replace(sample=lambda key, size: batch)

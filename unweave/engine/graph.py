@@ -22,7 +22,7 @@ from unweave.engine.program import Program, State
 _WARM_UP = 3
 # A step of these small networks has dozens of tiny independent kernels: fusing them sideways saves 6 % of its time.
 # On some graphs torch 2.11 fails at that, on some of these only together with reordered loops.
-_OPTIONS: list[dict[str, Any]] = [
+_OPTIONS: list[dict[str, Any] | None] = [
     {"combo_kernels": True},
     {"combo_kernels": True, "loop_ordering_after_fusion": False},
     {},
@@ -65,21 +65,22 @@ def _unflatten(like: State, values: Iterator[Tensor]) -> State:
 class Graph:
     """Steps as one compiled program; on CUDA one captured graph."""
 
-    def __init__(self, program: Program, state: State, *, capture: bool = True) -> None:
+    def __init__(self, program: Program, state: State, *, capture: bool = True, backend: str = "inductor") -> None:
         self.program, self.state = program, state.clone()
         _, logs = advance(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
         module, self.inputs = recorded(program, self.state, self.sums)
-        self.step = self._compiled(module)
+        self.step = self._compiled(module, backend)
         self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
             tensor.copy_(value)
 
-    def _compiled(self, module: Callable) -> Callable:
+    def _compiled(self, module: Callable, backend: str) -> Callable:
         """The recorded step, compiled with the first options the compiler can do it with, and run once."""
-        for options in _OPTIONS if self.program.seed.is_cuda else [{}]:
-            self.step = torch.compile(module, fullgraph=True, dynamic=False, options=options)
+        tried = _OPTIONS if self.program.seed.is_cuda and backend == "inductor" else [None]
+        for options in tried:
+            self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=backend, options=options)
             try:
                 self._once()
                 return self.step
