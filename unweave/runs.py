@@ -39,8 +39,10 @@ def write_atomic(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
             os.chmod(file.name, 0o644)
             os.replace(file.name, path)
-        except BaseException:
+        except BaseException as error:
             os.unlink(file.name)
+            if isinstance(error, OSError):
+                error.filename = str(path)  # a full disk does not say by itself where it is full
             raise
 
 
