@@ -100,14 +100,15 @@ class RunFolder:
     def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
         """Tensors and a few words about them, as one safetensors file."""
         flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
-        write_atomic(self.path / name, save_tensors(flat, metadata=about))
+        # One entry only: safetensors writes several in random order, and equal runs should be equal files.
+        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps(about)}))
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
         """The tensors of a file and the words about them."""
         path = self.path / name
         try:
             with safe_open(path, framework="pt") as file:
-                about = dict(file.metadata() or {})
+                about = json.loads((file.metadata() or {}).get("about", "{}"))
             return load_tensors(path.read_bytes()), about
         except (SafetensorError, OSError, ValueError) as error:
             raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error

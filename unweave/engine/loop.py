@@ -57,12 +57,15 @@ class Loop:
     """Steps one after the other, in Python."""
 
     def __init__(self, program: Program, state: State) -> None:
-        self.program, self.state = program, state
+        self.program, self.state = program, state.clone()
 
     def run(self, steps: int) -> dict[str, float]:
         """Advance by so many steps; returns each logged quantity's mean over them."""
         sums: dict[str, Tensor] = {}
         for _ in range(steps):
-            self.state, logs = advance(self.program, self.state)
+            after, logs = advance(self.program, self.state)
+            # Into the same memory in the same layout: arithmetic on a resumed state is then the same to the last bit.
+            for (_, old), (_, new) in zip(self.state.tensors(), after.tensors(), strict=True):
+                old.copy_(new)
             sums = {name: sums[name] + value if sums else value for name, value in logs.items()}
         return {name: float(total) / steps for name, total in sums.items()}
