@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from unweave.contract import UserError
-from unweave.evaluate import evaluate
+from unweave.evaluate import Trained, evaluate
 from unweave.progress import shown
 from unweave.report import report
-from unweave.train import train
+from unweave.runs import RunFolder
+from unweave.train import Progress, resume, train
 
 DATA = "sprites(size=32)"
 SETTINGS: dict[str, Any] = {"net": "small", "lr": 2e-3, "beta": 2, "steps": 6000}
@@ -20,8 +22,6 @@ RUNS: tuple[tuple[str, int], ...] = (("ada_gvae", 32), ("beta_vae", 64))  # pair
 
 def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     """Train, score, report."""
-    if out.exists() and any(out.iterdir()):
-        raise UserError(f"out '{out}' exists already; remove it or give another folder with --out")
     console.print(
         "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ\n"
         "in one factor, without being told which. Watch what that little hint does."
@@ -30,10 +30,20 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     for method, batch in RUNS:
         settings = SETTINGS | {"batch": batch, "seed": seed} | ({"steps": 20} if quick else {})
         with shown(label=method) as observe:
-            models.append(train(method, DATA, out=out / method, observe=observe, **settings))
+            models.append(_trained(method, out / method, settings, observe))
     for model in models:
         scores = evaluate(model).scores
         line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
         console.print(f"[bold]{model.config['method']}[/bold]: {line}")
     made = report(models, out / "report.html")
     console.print(f"\nThe report: [bold]{made.resolve()}[/bold]. Open it in a browser.")
+
+
+def _trained(method: str, path: Path, settings: dict[str, Any], observe: Callable[[Progress], None]) -> Trained:
+    """The model in the folder, trained there first or, after an interruption, to its end."""
+    if not path.exists():
+        return train(method, DATA, out=path, observe=observe, **settings)
+    config = RunFolder.open(path).config
+    if (config["method"], config["seed"], config["steps"]) != (method, settings["seed"], settings["steps"]):
+        raise UserError(f"out '{path.parent}' holds another demo; remove it or give another folder with --out")
+    return resume(path, observe=observe)
