@@ -237,6 +237,8 @@ def main() -> None:
 
     def call() -> None:
         code = app(standalone_mode=False)
+        if code == 130:  # how some versions of typer tell of an interrupt
+            raise typer.Abort
         if isinstance(code, int) and code:
             raise SystemExit(code)
 

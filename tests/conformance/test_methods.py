@@ -118,7 +118,8 @@ def loop_and_graph_agree(method, program, backend):
     logs, same = loop.run(3), graph.run(3)
     assert logs == pytest.approx(same, rel=1e-4, abs=1e-4)
     for (tensor, a), (_, b) in zip(loop.state.tensors(), graph.state.tensors(), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4, msg=lambda m, n=tensor: f"{n}: {m}")
+        # By norm: where a gradient is all rounding, Adam moves that one weight by its full rate either way.
+        assert (a - b).double().norm() <= 1e-3 * a.double().norm() + 1e-6, tensor
 
 
 @table
