@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from unweave.cli_data import ChannelsOption, FactorsOption, FitOption, SizeOption, open_data
+from unweave.cli_data import app as data_app
 from unweave.contract import UserError
 
 app = typer.Typer(
@@ -21,10 +23,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(data_app, name="data")
 out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
-DataOption = Annotated[str, typer.Option(help="data set, with options: sprites, 'rooms(size=32)'; see list data")]
+DataOption = Annotated[str, typer.Option(help="sprites, 'rooms(size=32)', your own folder or .npz; see data list")]
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 
 
@@ -32,10 +35,17 @@ DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps"
 def train(
     method: Annotated[str, typer.Argument(help="which method; see: unweave list methods")] = "",
     data: DataOption = "sprites",
-    set: Annotated[list[str] | None, typer.Option(help="a setting of the method, beta=6; repeatable")] = None,
+    factors: FactorsOption = None,
+    size: SizeOption = None,
+    fit: FitOption = None,
+    channels: ChannelsOption = None,
+    set: Annotated[
+        list[str] | None, typer.Option(help="a setting of the method, beta=6, or several, beta=1,2,4")
+    ] = None,
     steps: Annotated[int, typer.Option(help="training steps")] = 10_000,
     batch: Annotated[int, typer.Option(help="observations (or pairs) a step")] = 64,
     seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
+    seeds: Annotated[str | None, typer.Option(help="many runs, trained together: 0-9 or 0,3,5")] = None,
     lr: Annotated[str | None, typer.Option(help="learning rate: a number or linear(start, end, steps)")] = None,
     clip: Annotated[float, typer.Option(help="largest norm of a player's gradient; 0 is off")] = 0.0,
     supervision: Annotated[str | None, typer.Option(help="none, 'pairs(k=1)' or 'pairs(k=\"uniform\")'")] = None,
@@ -43,30 +53,47 @@ def train(
     engine: Annotated[str, typer.Option(help="auto, loop, compiled or graph")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, tf32 or bf16")] = "float32",
     out: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
-    resume: Annotated[Path | None, typer.Option(help="go on with this interrupted run")] = None,
+    resume: Annotated[Path | None, typer.Option(help="go on with this interrupted run, or folder of runs")] = None,
+    strategy: Annotated[str, typer.Option(help="of many runs: auto, loop, streams, vmap or batched")] = "auto",
     log_every: Annotated[int, typer.Option(help="steps between two records of the log")] = 100,
     checkpoint_every: Annotated[int, typer.Option(help="steps between two checkpoints")] = 1000,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress display")] = False,
 ) -> None:
-    """Train METHOD on a data set into a run folder."""
+    """Train METHOD on a data set into a run folder; with several values or seeds, all of them together."""
+    from unweave.cli_sweep import read_seeds, resume_sweep, split_values, sweep
     from unweave.progress import shown
     from unweave.report import save_samples
+    from unweave.train import find_method
     from unweave.train import resume as resume_run
     from unweave.train import train as start_run
 
-    with shown(quiet) as observe:
-        if resume is not None:
-            if method:
-                raise UserError(f"method '{method}' cannot be given with --resume; the run knows its method")
-            trained = resume_run(resume, device=None if device == "auto" else device, observe=observe)
-        else:
-            if not method:
-                raise UserError("method is missing; see: unweave list methods")
-            options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
-            options |= dict(supervision=supervision, engine=engine, precision=precision, out=out, observe=observe)
-            options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
-            options |= _settings(set or [], reserved=options)
-            trained = start_run(method, data, **options)
+    chosen = None if device == "auto" else device
+    if resume is not None:
+        if method:
+            raise UserError(f"method '{method}' cannot be given with --resume; the run knows its method")
+        if resume.is_dir() and not (resume / "config.json").exists():
+            resume_sweep(resume, strategy=strategy, device=chosen, quiet=quiet, console=out_console)
+            return
+        with shown(quiet) as observe:
+            trained = resume_run(resume, device=chosen, observe=observe)
+    else:
+        if not method:
+            raise UserError("method is missing; see: unweave list methods")
+        for name in method.split(","):
+            find_method(name.strip())  # before a folder is read, which may take long
+        dataset = open_data(data, quiet, factors=factors, size=size, fit=fit, channels=channels)
+        options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
+        options |= dict(supervision=supervision, engine=engine, precision=precision)
+        options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
+        settings = _settings(set or [], reserved={**options, "out": out, "observe": None})
+        if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):
+            del options["seed"]
+            many = read_seeds(seeds) if seeds is not None else [seed]
+            where: dict[str, Any] = dict(out=out, strategy=strategy, quiet=quiet, console=out_console)
+            sweep(method, dataset, settings, many, options, **where)
+            return
+        with shown(quiet) as observe:
+            trained = start_run(method, dataset, out=out, observe=observe, **options, **settings)
     save_samples(trained)
     out_console.print(f"[bold]{trained.folder.path}[/bold] is trained. Next:")
     out_console.print(
@@ -89,26 +116,40 @@ def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, str]:
 
 @app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="a run folder")],
-    metrics: Annotated[str, typer.Option(help="all, or names with commas; see: unweave list metrics")] = "all",
-    rows: Annotated[str, typer.Option(help="how many observations to encode, or all")] = "10000",
-    seed: Annotated[int, typer.Option(help="draws the observations")] = 0,
+    what: Annotated[Path, typer.Argument(help="a run folder, or an .npz with arrays codes and factors")],
+    metrics: Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")] = "quick",
+    rows: Annotated[str | None, typer.Option(help="how many observations of a run to encode, or all; 10000")] = None,
+    resamples: Annotated[int, typer.Option(help="draw the table again this often for intervals; 200 is good")] = 0,
+    seed: Annotated[int, typer.Option(help="draws the observations, splits and resamples")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for scores.json and heatmap.png")] = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Score a run; the scores also go into its scores.json."""
+    """Score a run or plain arrays; writes scores.json and heatmap.png, into the run or beside the .npz."""
     from unweave.evaluate import evaluate as score
-    from unweave.metrics import METRICS
+    from unweave.evaluate import score_file
+    from unweave.report.heatmap import score_rows, write_scores
     from unweave.train import find_device
 
-    names = None if metrics == "all" else [name.strip() for name in metrics.split(",")]
-    if rows != "all" and not rows.isdigit():
-        raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
-    count = None if rows == "all" else int(rows)
-    result = score(run, metrics=names, rows=count, seed=seed, device=find_device(device))
-    table = Table("score", "value", "what it means", title=str(run), title_justify="left")
-    for name, value in result.scores.items():
-        table.add_row(METRICS[name].title, f"{value:.3f}", METRICS[name].sentence)
+    named = metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
+    options: dict[str, Any] = dict(metrics=named, resamples=resamples, seed=seed, device=find_device(device))
+    if what.suffix == ".npz":
+        if rows is not None:
+            raise UserError(f"rows '{rows}' is for runs; the arrays of '{what}' are scored as they are")
+        result = score_file(what, **options)
+    else:
+        if rows not in (None, "all") and not str(rows).isdigit():
+            raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
+        result = score(what, rows=None if rows == "all" else int(rows or 10_000), **options)
+    folder = write_scores(result, out or (what.with_suffix(".scores") if what.suffix == ".npz" else what), what)
+    table = Table("score", "value", "95 %", "what it means, by whose definition", title=str(what), title_justify="left")
+    for row in score_rows(result):
+        table.add_row(*row)
+    if not result.intervals:
+        table.columns.pop(2)
     out_console.print(table)
+    for name, why in result.skipped.items():
+        out_console.print(f"{name} is left out: {why}.", style="dim", highlight=False)
+    out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
 
 
 @app.command()
@@ -123,6 +164,28 @@ def report(
 
     made = write_report(runs, out, device=find_device(device))
     out_console.print(f"[bold]{made}[/bold] is written; open it in a browser.")
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="run folders, or folders of them")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder for scores.csv and compare.html")] = Path("compare"),
+    metrics: Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")] = "quick",
+    seed: Annotated[int, typer.Option(help="draws the observations, splits and votes")] = 0,
+    device: DeviceOption = "auto",
+) -> None:
+    """Score many runs and put them side by side: a table, scores.csv and one HTML page."""
+    from unweave.cli_sweep import show
+    from unweave.compare import find_runs, score_runs, unfinished
+    from unweave.train import find_device
+
+    found = find_runs(runs)
+    if left := unfinished(found):
+        raise UserError(f"run '{left[0]}' is not finished ({len(left)} of {len(found)}); go on with --resume first")
+    named = metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
+    frame = score_runs(found, metrics=named, seed=seed, device=find_device(device))
+    out.mkdir(parents=True, exist_ok=True)
+    show(frame, out, out_console)
 
 
 @app.command()

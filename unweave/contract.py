@@ -5,7 +5,8 @@ It is handed a batch, noise, hyper-parameters and the step number as tensors, an
 one loss per player. Who moves, with which optimizer, on which device, alone or among hundreds
 of replicas, is the engine's business and appears nowhere in a method.
 
-Shape letters used throughout: B batch, Z latents, C channels, H height, W width, K factors.
+Shape letters used throughout: B batch, Z latents, C channels, H height, W width, K factors, L labelled factors,
+G members of a group or frames of a clip.
 """
 
 from __future__ import annotations
@@ -47,13 +48,26 @@ def uniform(*dims: str | int) -> Noise:
 
 
 class Batch(NamedTuple):
-    """What a method may see. Only the fields in its `needs` are filled; the others are None."""
+    """What a method may see. Only the fields in its `needs` are filled; the others are None.
+
+    `x`, `second` and `number` are there without supervision. Of the others each kind of supervision gives its own
+    (docs/supervision.md). B counts rows: observations, pairs, triplets, groups or clips.
+    """
 
     x: Tensor | None = None  # images [B, C, H, W] in 0..1
     second: Tensor | None = None  # an independent batch of the same size
-    pair: Tensor | None = None  # partners of x that differ from it in some factors
-    changed: Tensor | None = None  # in how many factors each pair differs [B], int64
-    labels: Tensor | None = None  # factor classes [B, K], int64
+    pair: Tensor | None = None  # pairs, match: partners of x that share some factors with it
+    changed: Tensor | None = None  # pairs: in how many factors each pair differs [B], int64
+    labels: Tensor | None = None  # labels: classes of the labelled factors of `labelled` [B, L], int64; -1 is unknown
+    labelled: Tensor | None = None  # labels: images with known labels [B, C, H, W], independent of x
+    groups: Tensor | None = None  # groups: images that share some factors [B, G, C, H, W], G of them in each
+    group_id: Tensor | None = None  # groups: the number of each group [B], int64; equal where the factors are equal
+    shared: Tensor | None = None  # match: what each pair shares [B], int64; 0 content, 1 style
+    positive: Tensor | None = None  # triplets: others that share the factors of x
+    negative: Tensor | None = None  # triplets: images that do not
+    order: Tensor | None = None  # rank: sign of the factor of x less that of `second` [B], int64; -1, 0 or 1
+    clips: Tensor | None = None  # clips: frames of one video each, in time [B, G, C, H, W]
+    number: Tensor | None = None  # which observation of the data set each x is [B], int64
 
 
 class Out(NamedTuple):
@@ -65,10 +79,13 @@ class Out(NamedTuple):
 
 
 class DataInfo(NamedTuple):
-    """All a method is told about its data: image shape (C, H, W) and the number of observations."""
+    """All a method is told about its data: image shape (C, H, W), number of observations, form of the supervision."""
 
     shape: tuple[int, int, int]
     size: int
+    labels: tuple[int, ...] = ()  # the number of classes of each labelled factor
+    members: int = 1  # observations in a group, frames in a clip
+    groups: int = 0  # how many different groups there are
 
 
 class Representation(NamedTuple):

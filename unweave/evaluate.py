@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,11 +11,16 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Method, Representation, UserError, own_arguments
-from unweave.data import Dataset, load_data
+from unweave.data import Dataset, load_data, supervised_info
 from unweave.data.spec import check_name
+from unweave.encoding import Table, encode_table, run_table
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
-from unweave.metrics.information import entropies, mutual_information_matrix
+from unweave.metrics.counts import entropies, mutual_information_matrix
+from unweave.metrics.npz import Arrays, read_npz
+from unweave.metrics.scores import Given, choose, score
+from unweave.metrics.table import Kinds, read_table, select_rows
+from unweave.metrics.table import Table as Rows
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
 
@@ -62,6 +67,10 @@ class Evaluation(NamedTuple):
     kl: np.ndarray  # mean KL of each latent to the prior in nats [Z]; nan without a posterior
     rows: int
     seed: int
+    intervals: dict[str, tuple[float, float]] = {}  # 95 %, of the scores that have one
+    skipped: dict[str, str] = {}  # metrics that were asked for by "all" and why they do not apply
+    importance: np.ndarray | None = None  # of each code in predicting each factor, if DCI was computed [Z, K]
+    codes: str = ""  # fingerprint of the codes: model, data and which observations
 
     @property
     def alive(self) -> np.ndarray:
@@ -70,6 +79,7 @@ class Evaluation(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         tables = {name: getattr(self, name).tolist() for name in ("information", "entropies")}
+        tables["importance"] = None if self.importance is None else self.importance.tolist()
         kl = [None if np.isnan(value) else float(value) for value in self.kl]
         return {**self._asdict(), "factor_names": list(self.factor_names), **tables, "kl": kl}
 
@@ -101,11 +111,12 @@ def load(
 
 
 def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage: int) -> Method:
-    model = method(data.info, **own_arguments(method, config["arguments"]))  # type: ignore[call-arg]
+    told = supervised_info(data, config["supervision"])
+    model = method(told, **own_arguments(method, config["arguments"]))  # type: ignore[call-arg]
     for _ in range(stage):
         assert method.then is not None
         method = method.then
-        model = method(data.info, **own_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
+        model = method(told, **own_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
     return model
 
 
@@ -116,81 +127,155 @@ def _unfinished_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str,
     return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, about
 
 
-class Table(NamedTuple):
-    """Observations, encoded."""
-
-    rows: Tensor  # which observations [N]
-    codes: np.ndarray  # [N, Z]
-    factors: np.ndarray  # [N, K]
-    kl: np.ndarray  # [Z]
-
-
-def encode_table(what: Representation, data: Dataset, *, rows: int | None, seed: int, batch: int = 512) -> Table:
-    """Codes and factors of `rows` different observations drawn by the seed, or of all with rows=None."""
-    if rows is None or rows >= data.size:
-        index = torch.arange(data.size)
-    else:
-        index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:rows]
-    index = index.to(next(data.buffers(), index).device)
-    codes, divergences = [], []
-    with torch.no_grad():
-        for part in index.split(batch):
-            images = data.images(part)
-            if what.posterior is None:
-                codes.append(what.encode(images).float())
-            else:  # its mean is the code: no need to encode twice
-                mean, logvar = what.posterior(images)
-                codes.append(mean.float())
-                divergences.append(kl_standard(mean, logvar).sum(0, keepdim=True))
-    kl = torch.cat(divergences).sum(0) / len(index) if divergences else torch.full((what.latents,), torch.nan)
-    return Table(index, torch.cat(codes).cpu().numpy(), data.factors(index).cpu().numpy(), kl.cpu().numpy())
-
-
 def evaluate(
     what: str | Path | Trained | Representation,
     data: str | Dataset | None = None,
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     rows: int | None = 10_000,
     seed: int = 0,
     device: str = "cpu",
     save: bool = True,
+    resamples: int = 0,
+    groups: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
 ) -> Evaluation:
-    """Scores of a run, a trained model, or any Representation (then `data` says on what)."""
-    for name in metrics or ():
-        check_name("metric", name, METRICS)
+    """Scores of a run, a trained model, or any Representation (then `data` says on what).
+
+    `metrics` are names, "all", or None for the quick ones; `resamples` is how often the table is drawn again for
+    the intervals, 0 for none; `groups` are a label per code and a label per factor, for group-MIG.
+    """
+    names = _named(metrics)
     if isinstance(what, str | Path):
         what = load(what, device=device)
     if rows is not None and rows < 2:
         raise UserError(f"rows {rows} is too small; use 2 or more, or all")
-    representation = what.representation if isinstance(what, Trained) else what
     if data is None and not isinstance(what, Trained):
         raise UserError("data is missing; a Representation needs data to be evaluated on, such as data='sprites'")
     dataset = load_data(data) if data is not None else what.data  # type: ignore[union-attr]
-    table = encode_table(representation, dataset, rows=rows, seed=seed)
-    # With one factor there is nothing to tell apart, and the vote is right by definition.
-    names = [n for n in METRICS if n != "factor_vae" or len(dataset.factor_names) > 1] if metrics is None else metrics
-    result = score_table(table.codes, table.factors, names, dataset.factor_names, table.kl, seed)
+    # What fits a predictor is tested on rows of its own, half as many again, as the field does it.
+    more = rows // 2 if rows is not None and any(METRICS[name].split for name in names) else 0
+    wanted = None if rows is None else rows + more
+    mark = ""
+    if isinstance(what, Trained):
+        table, mark = run_table(what.folder, what.method, dataset, rows=wanted, seed=seed, save=save)
+    else:
+        table = encode_table(what, dataset, rows=wanted, seed=seed)
+    given = _given(table, dataset, rows if more else None, seed)._replace(groups=groups, device=_metric_device(device))
+    result = score_table(given, metrics, dataset.factor_names, resamples)._replace(codes=mark)
     if isinstance(what, Trained) and save:
-        what.folder.write_json("scores.json", result.as_json())
+        what.folder.write_json("scores.json", _with_earlier(what.folder, result))
     return result
 
 
-def score_table(
-    codes: np.ndarray,
-    factors: np.ndarray,
-    names: Sequence[str],
-    factor_names: tuple[str, ...],
-    kl: np.ndarray,
-    seed: int,
+def _named(metrics: str | Sequence[str] | None) -> list[str]:
+    """Every metric that may be computed."""
+    if metrics is None or isinstance(metrics, str):
+        return [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
+    for name in metrics:
+        check_name("metric", name, METRICS)
+    return list(metrics)
+
+
+def _metric_device(device: str) -> str | None:
+    return device if device.startswith("cuda") else None
+
+
+def _given(table: Table, data: Dataset, rows: int | None, seed: int) -> Given:
+    """The first `rows` to score and the rest to test on; with None, or if that is all there are, all to score."""
+    everything = Rows(table.codes.astype(np.float64), table.factors.astype(np.float64), data.kinds)
+    logvar = table.logvar
+    if rows is None or rows >= len(table.codes) or len(table.codes) == data.size:
+        return Given(everything, logvar=logvar, seed=seed)
+    order = np.arange(len(table.codes))
+    first, rest = select_rows(everything, order[:rows]), select_rows(everything, order[rows:])
+    return Given(first, rest, None if logvar is None else logvar[:rows], seed=seed)
+
+
+def _with_earlier(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
+    """The scores, beside those that were computed before of the very same codes."""
+    told = result.as_json()
+    try:
+        earlier = folder.read_json("scores.json") if (folder.path / "scores.json").is_file() else {}
+        if all(earlier.get(name) == told[name] for name in ("codes", "rows", "seed")):
+            for name in ("scores", "intervals"):
+                told[name] = {**earlier[name], **told[name]}
+            told["importance"] = told["importance"] or earlier["importance"]
+    except (UserError, KeyError, AttributeError, TypeError):
+        pass  # scores of another version, or damaged: written anew
+    return told
+
+
+def evaluate_arrays(
+    codes: Any,
+    factors: Any,
+    *,
+    names: Sequence[str] | None = None,
+    test: tuple[Any, Any] | None = None,
+    logvar: Any = None,
+    kinds: Kinds = None,
+    groups: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+    metrics: str | Sequence[str] | None = None,
+    resamples: int = 0,
+    seed: int = 0,
+    device: str = "cpu",
 ) -> Evaluation:
-    """Every named metric of one table of codes and factors."""
-    order = np.random.default_rng(seed).permutation(len(codes))[:MIG_ROWS]
-    scores = {}
-    for name in names:
-        if name == "factor_vae":
-            scores[name] = METRICS[name].function(codes, factors, seed=seed)
-        else:
-            scores[name] = METRICS[name].function(codes[order], factors[order])
-    information = mutual_information_matrix(codes[order], factors[order])
-    return Evaluation(scores, factor_names, information, entropies(factors[order]), kl, len(codes), seed)
+    """Scores of codes [N, D] and factors [N, K] from anywhere; `logvar` makes the codes means of posteriors."""
+    _named(metrics)
+    table = read_table(codes, factors, kinds=kinds)
+    told = tuple(names) if names is not None else tuple(f"factor {k}" for k in range(len(table.kinds)))
+    if len(told) != len(table.kinds):
+        raise UserError(f"names: has {len(told)} entries; accepted is one for each of the {len(table.kinds)} factors")
+    held_out = None if test is None else read_table(*test, kinds=table.kinds)
+    spread = None if logvar is None else _like(table.codes, logvar)
+    given = Given(table, held_out, spread, groups, seed, _metric_device(device))
+    return score_table(given, metrics, told, resamples)
+
+
+def score_file(path: str | Path, **options: Any) -> Evaluation:
+    """Scores of an .npz, with the options of `evaluate_arrays`."""
+    found = read_npz(path)
+    options = {"names": found.names, "test": found.test, "logvar": found.logvar, **options}
+    return evaluate_arrays(found.codes, found.factors, **options)
+
+
+def _like(codes: np.ndarray, logvar: Any) -> np.ndarray:
+    spread = np.asarray(logvar.detach().cpu() if isinstance(logvar, Tensor) else logvar, dtype=np.float64)
+    if spread.shape != codes.shape:
+        raise UserError(f"logvar: has shape {spread.shape}; accepted is that of codes, {codes.shape}")
+    return spread
+
+
+def score_table(
+    given: Given, metrics: str | Sequence[str] | None, factor_names: tuple[str, ...], resamples: int
+) -> Evaluation:
+    """Every metric that is asked for and applies, and the tables behind them."""
+    chosen, skipped = choose(metrics, given)
+    found = score(given, chosen, resamples=resamples)
+    order = np.random.default_rng(given.seed).permutation(len(given.table.codes))[:MIG_ROWS]
+    part = select_rows(given.table, order)
+    information = np.zeros((part.codes.shape[1], 0))
+    entropy = np.zeros(0)
+    if len(part.kinds):
+        information = mutual_information_matrix(part.codes, part.factors, kinds=part.kinds)
+        entropy = entropies(part.factors, kinds=part.kinds)
+    kl = np.full(part.codes.shape[1], np.nan)
+    if given.logvar is not None:
+        kl = kl_standard(torch.as_tensor(given.table.codes), torch.as_tensor(given.logvar)).mean(0).numpy()
+    rows, seed = len(given.table.codes), given.seed
+    return Evaluation(
+        found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped, found.importance
+    )
+
+
+__all__ = [
+    "Arrays",
+    "Evaluation",
+    "Table",
+    "Trained",
+    "encode_table",
+    "evaluate",
+    "evaluate_arrays",
+    "load",
+    "read_npz",
+    "score_table",
+]

@@ -20,6 +20,7 @@ from PIL import Image, ImageOps
 from torch import Tensor, nn
 
 from unweave.contract import Method, UserError
+from unweave.data.folder import read_like
 from unweave.data.spec import check_name
 from unweave.evaluate import Trained
 from unweave.runs import write_atomic
@@ -70,14 +71,20 @@ def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
 
 def encode_files(trained: Trained, paths: str | Path | Iterable[str | Path], out: str | Path, batch: int = 256) -> int:
     """Write `codes` [N, Z] and `files` [N] into an .npz; returns N."""
-    files, shape = image_files(paths), trained.data.shape
+    files = image_files(paths)
     codes = []
     for start in range(0, len(files), batch):
-        codes.append(trained.encode(np.stack([read_image(f, shape) for f in files[start : start + batch]])))
+        codes.append(trained.encode(np.stack([_prepared(trained, f) for f in files[start : start + batch]])))
     buffer = io.BytesIO()
     np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
     write_output(Path(out), buffer.getvalue())
     return len(files)
+
+
+def _prepared(trained: Trained, path: Path) -> np.ndarray:
+    """A picture as those the model was trained on, if these were pictures too."""
+    like = read_like(trained.data, path)
+    return read_image(path, trained.data.shape) if like is None else like
 
 
 def write_output(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The progress display of a training run: rate, losses and time left."""
+"""The progress display of a training run, or of many: rate, losses and time left."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from unweave.fleet import FleetProgress
 from unweave.train import Progress as Record
 
 
@@ -52,5 +53,49 @@ def _plain_lines(console: Console, label: str) -> Callable[[Record], None]:
             rate = f"{record.rate:.0f} steps/s, {record.left:.0f} s left"
             line = f"{label or record.stage} {record.step}/{record.steps}  {rate}  {_losses(record.logs)}"
             console.print(line, highlight=False, soft_wrap=True)
+
+    return observe
+
+
+@contextmanager
+def shown_fleet(quiet: bool = False, console: Console | None = None) -> Iterator[Callable[[FleetProgress], None]]:
+    """An observer for a fleet: runs finished, model-steps a second, time left."""
+    console = console or Console(stderr=True)
+    if quiet:
+        yield lambda record: None
+    elif not console.is_terminal:
+        yield _plain_fleet(console)
+    else:
+        columns = [TextColumn("{task.fields[runs]}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
+        with Progress(*columns, TextColumn("{task.fields[pace]}"), console=console) as bar:
+            task = bar.add_task("", total=1, runs="getting ready", pace="")
+
+            def observe(record: FleetProgress) -> None:
+                bar.update(task, total=record.total, completed=record.done, runs=_runs(record), pace=_pace(record))
+
+            yield observe
+
+
+def _runs(record: FleetProgress) -> str:
+    lost = f", {record.diverged} diverged" if record.diverged else ""
+    return f"{record.finished} of {record.runs} runs{lost}"
+
+
+def _pace(record: FleetProgress) -> str:
+    minutes, seconds = divmod(round(record.left), 60)
+    note = f"  {record.note}" if record.note else ""
+    return f"{record.rate:,.0f} model-steps/s, {minutes}:{seconds:02d} left{note}"
+
+
+def _plain_fleet(console: Console) -> Callable[[FleetProgress], None]:
+    last = -1
+
+    def observe(record: FleetProgress) -> None:
+        nonlocal last
+        tenth = 10 * record.done // record.total
+        if tenth != last:
+            last = tenth
+            share = 100 * record.done // record.total
+            console.print(f"{_runs(record)}, {share} %  {_pace(record)}", highlight=False, soft_wrap=True)
 
     return observe

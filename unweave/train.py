@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.contract import Method, UserError, knobs, own_arguments, player_parameters, stages
-from unweave.data import Dataset, Sampler, load_data
+from unweave.contract import Method, UserError, all_phases, knobs, own_arguments, player_parameters, stages
+from unweave.data import OWN, Dataset, Sampler, load_data, supervised_info
 from unweave.data.spec import check_name
+from unweave.data.stream import Staged, Stream, step_keys
+from unweave.data.supervision import check_needs, default_supervision, is_supervised
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop, play
@@ -39,6 +41,14 @@ class Progress(NamedTuple):
     logs: dict[str, float]
 
 
+class Prepared(NamedTuple):
+    """A run that was checked and not begun."""
+
+    config: dict[str, Any]
+    cls: type[Method]
+    data: Dataset
+
+
 def train(
     method: str | type[Method],
     data: str | Dataset = "sprites",
@@ -59,6 +69,32 @@ def train(
     **settings: Any,
 ) -> Trained:
     """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
+    options = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, supervision=supervision, device=device)
+    options |= dict(engine=engine, precision=precision, log_every=log_every, checkpoint_every=checkpoint_every)
+    config, cls, data = prepare(method, data, **options, **settings)
+    rehearse(config, cls, data)
+    folder = RunFolder.create(out or default_folder(config), config)
+    return _fit(folder, config, cls, data, observe)
+
+
+def prepare(
+    method: str | type[Method],
+    data: str | Dataset = "sprites",
+    *,
+    steps: int = 10_000,
+    batch: int = 64,
+    seed: int = 0,
+    lr: float | str | None = None,
+    clip: float = 0.0,
+    supervision: str | None = None,
+    device: str = "auto",
+    engine: str = "auto",
+    precision: str = "float32",
+    log_every: int = 100,
+    checkpoint_every: int = 1000,
+    **settings: Any,
+) -> Prepared:
+    """Everything a run is, checked and complete; nothing is written."""
     cls = find_method(method)
     fixed, hyper = resolve(cls, settings)
     device = find_device(device, precision)
@@ -71,9 +107,12 @@ def train(
     if not 0 <= seed < 2**62:
         raise UserError(f"seed {seed} is out of range; use 0 or more")
     engine = find_engine(engine)
-    probe = cls(data.info, **own_arguments(cls, fixed))  # type: ignore[call-arg]
-    if supervision is None:
-        supervision = "pairs(k=1)" if "pair" in probe.needs else "none"
+    told = supervised_info(data, supervision or "none")
+    probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+    supervision = default_supervision(probe.needs) if supervision is None else supervision
+    for stage in stages(cls)[1:]:  # what a later stage lacks is said now, not when it begins
+        if is_supervised(stage.needs):
+            check_needs(supervision, stage.needs, data)
     config = {
         "method": next((n for n, c in METHODS.items() if c is cls), cls.__name__),
         "arguments": fixed,
@@ -93,18 +132,23 @@ def train(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": environment(),
     }
-    _rehearse(config, cls, data)
-    folder = RunFolder.create(out or default_folder(config), config)
-    return _fit(folder, config, cls, data, observe)
+    return Prepared(config, cls, data)
 
 
-def _rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
+def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
     """One forward pass before anything is written: what is wrong with a setting shows here."""
+    if streams(config, data):
+        config = {**config, "device": "cpu", "precision": "float32"}
     data.to(config["device"])
     method = build(cls, config, data)
     player_parameters(method)
     with torch.no_grad():
         play(build_program(config, method, data), initial_state(method), 0)
+
+
+def streams(config: Mapping[str, Any], data: Dataset) -> bool:
+    """Whether batches come from the host while the device works: the set is not to be held there."""
+    return config["device"].startswith("cuda") and not getattr(data, "resident", True)
 
 
 def resume(
@@ -133,7 +177,7 @@ def _fit(
     observe: Callable[[Progress], None] | None,
 ) -> Trained:
     """Every stage in order, from wherever the folder stands."""
-    data = data.to(config["device"])
+    data = data.to("cpu" if streams(config, data) else config["device"])
     begun, method = saved_stage(folder), None
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if config["precision"] == "tf32" else before)
@@ -146,7 +190,7 @@ def _fit(
         torch.set_float32_matmul_precision(before)
     assert method is not None
     folder.save("weights.safetensors", method.state_dict(), steps=str(config["steps"]), stage=str(stage))
-    return Trained(folder, dict(config), method.eval(), data)
+    return Trained(folder, dict(config), method.eval(), data.to(config["device"]))
 
 
 def _fit_stage(
@@ -167,7 +211,10 @@ def _fit_stage(
     steps, log_every = config["steps"], config["log_every"]
     begun_at, began = int(state.step), time.monotonic()
     if begun_at < steps:
-        runner = make_engine(build_program(config, method, data, stage), state, config["engine"])
+        program = build_program(config, method, data, stage)
+        if streams(config, data):
+            program = _staged(program, begun_at)
+        runner = make_engine(program, state, config["engine"])
         done = begun_at
         while done < steps:
             chunk = min(log_every, steps - done)
@@ -183,6 +230,14 @@ def _fit_stage(
         state = runner.state
     trained = {**state.params, **state.buffers}
     method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
+
+
+def _staged(program: Program, step: int) -> Program:
+    """The same program with its batches drawn on the host, ahead of the step that needs them."""
+    phases, device = len(all_phases(program.method)), program.seed.device
+    keys = step_keys(int(program.seed), step, phases)
+    stream = Stream(program.sample, keys, program.batch, pin=device.type == "cuda")  # type: ignore[arg-type]
+    return program._replace(sample=Staged(stream, phases, device))
 
 
 def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:
@@ -202,7 +257,8 @@ def build(
     arguments = own_arguments(cls, config["arguments"])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config["seed"] + stage * 2**40)
-        return cls(data.info, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
+        told = supervised_info(data, config["supervision"])
+        return cls(told, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
 
 
 def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:
@@ -210,22 +266,28 @@ def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stag
     device = config["device"]
     rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
     adams = {
-        player: Adam(schedule_row(_row(s["lr"]), device), betas=tuple(s["betas"]), eps=s["eps"], clip=s["clip"])
+        player: Adam(schedule_row(_row(s["lr"]), device), tuple(s["betas"]), s["eps"], _clip(s["clip"], device))
         for player, s in config["optimizer"].items()
     }
     seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
-    # A first stage is told of supervision it cannot use; a later one may simply not need what an earlier one did.
-    paired = stage == 0 or bool({"pair", "changed"} & set(method.needs))
+    # Supervision that no stage can use is refused; what one stage needs, another may do without.
+    later = any(is_supervised(cls.needs) for cls in stages(type(method))[1:])
+    used = is_supervised(method.needs) or (stage == 0 and not later)
     return Program(
         method=method,
-        sample=Sampler(data, method.needs, config["supervision"] if paired else "none"),
+        sample=Sampler(data, method.needs, config["supervision"] if used else "none", seed=config["seed"]),
         batch=config["batch"],
         seed=fold(seed, stage) if stage else seed,
         hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
         adams={player: adams[player] for player in method.players},
         owned=player_parameters(method),
         precision=config["precision"],
+        run=seed,
     )
+
+
+def _clip(largest: float, device: str) -> torch.Tensor | None:
+    return torch.tensor(largest, device=device) if largest else None
 
 
 def _row(value: Any) -> Any:
@@ -259,7 +321,13 @@ def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -
 
 
 def default_folder(config: Mapping[str, Any]) -> Path:
-    return Path("runs") / f"{config['method']}-{config['data']}-seed{config['seed']}"
+    return Path("runs") / f"{config['method']}-{data_label(config)}-seed{config['seed']}"
+
+
+def data_label(config: Mapping[str, Any]) -> str:
+    """The data's name in a file name: of your own, that of the folder or file."""
+    path = config["data_options"].get("path")
+    return Path(str(path)).stem if path and config["data"] in OWN else str(config["data"])
 
 
 def find_method(method: str | type[Method]) -> type[Method]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 
@@ -9,11 +10,14 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.contract import all_phases, knobs, player_parameters
+from unweave.contract import Batch, all_phases, knobs, player_parameters
+from unweave.engine.fleet import make_fleet
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop, advance, play
-from unweave.engine.program import initial_state
+from unweave.engine.program import draw_noise, initial_state
 from unweave.methods import METHODS
+from unweave.nn.conv import convolutions
+from unweave.nn.critic import Critic
 from unweave.train import build, build_program, optimizer_settings, resolve
 
 # Variants whose program differs from the default's, so that they are tested as methods of their own.
@@ -109,17 +113,70 @@ def test_compiled_step_equals_loop():
     loop_and_graph_agree(method, program, backend="inductor")
 
 
-def loop_and_graph_agree(method, program, backend):
-    state = initial_state(method)
-    # A fresh encoder says nearly the same of every image: spread its codes, or comparisons of them are coin tosses.
+def spread(state):
+    """A fresh encoder says nearly the same of every image: spread its codes, or comparisons of them are coin tosses."""
     head = [n for n in state.params if n.startswith("autoencoder.encoder") and n.endswith("weight")][-1]
     state.params[head] *= 10.0
+    return state
+
+
+def loop_and_graph_agree(method, program, backend):
+    state = spread(initial_state(method))
     loop, graph = Loop(program, state.clone()), Graph(program, state, backend=backend)
     logs, same = loop.run(3), graph.run(3)
     assert logs == pytest.approx(same, rel=1e-4, abs=1e-4)
     for (tensor, a), (_, b) in zip(loop.state.tensors(), graph.state.tensors(), strict=True):
         # By norm: where a gradient is all rounding, Adam moves that one weight by its full rate either way.
         assert (a - b).double().norm() <= 1e-3 * a.double().norm() + 1e-6, tensor
+
+
+@table
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
+def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch):
+    """Twenty steps, by the norm of all weights; `benchmarks/fleet.py --parity` does it among 64.
+
+    In double precision to the last digits. In single precision to 1e-5, unless rounding alone, which Adam magnifies
+    where a gradient is nothing else, takes the run further: that is the same run with its convolutions as patches.
+    """
+    monkeypatch.setattr("unweave.methods.factor_vae.Critic", functools.partial(Critic, width=64, depth=3))
+    data = uw.load_data("rooms(size=16)")  # large enough to differ: of equal pictures, rounding says what they share
+    made = [make(name, settings, data, seed=seed, lr=(1 + seed) * 1e-4) for seed in range(3)]
+    programs = [in_precision(program._replace(last=torch.tensor(20)), dtype) for _, program in made]
+    states = [spread(initial_state(method)) for method, _ in made]
+    states = [state.filled(cast(t, dtype) for _, t in state.tensors()) for state in states]
+    monkeypatch.setattr(
+        "unweave.engine.loop.draw_noise", lambda *a: {n: cast(t, dtype) for n, t in draw_noise(*a).items()}
+    )
+    together = make_fleet(programs, states, strategy="batched", engine="loop")
+    alone = make_fleet(programs, states, strategy="loop", engine="loop")
+    for one, other in zip(together.run(20), alone.run(20), strict=True):
+        assert one.step == other.step == 20
+        assert one.logs["loss"] == pytest.approx(other.logs["loss"], rel=1e-5)
+    gaps = distances(together.states(), alone.states())
+    allowed = [1e-10 if dtype == torch.float64 else 1e-5] * 3
+    if max(gaps) > allowed[0] and dtype == torch.float32:
+        again = make_fleet(programs, states, strategy="loop", engine="loop")
+        with convolutions("patches"):
+            again.run(20)
+        allowed = [1e-5 + 4 * gap for gap in distances(again.states(), alone.states())]
+    assert all(gap < most for gap, most in zip(gaps, allowed, strict=True)), (gaps, allowed)
+
+
+def cast(tensor, dtype):
+    return tensor.to(dtype) if tensor is not None and tensor.is_floating_point() else tensor
+
+
+def in_precision(program, dtype):
+    return program._replace(sample=lambda *a: Batch(*(cast(t, dtype) for t in program.sample(*a))))
+
+
+def distances(states, others):
+    """Norm of the difference of all weights over their norm, run by run."""
+    found = []
+    for one, other in zip(states, others, strict=True):
+        a, b = (torch.cat([p.flatten() for p in state.params.values()]).double() for state in (one, other))
+        found.append(float((a - b).norm() / b.norm()))
+    return found
 
 
 @table

@@ -163,23 +163,29 @@ def test_adam_is_torchs(betas, clip, scale):
         optimizer.step()
         leaves = [p.clone().requires_grad_() for p in ours]
         grads = list(torch.autograd.grad(loss(leaves, target), leaves))
-        ours, memory = update(Adam(torch.tensor(0.05), betas, clip=clip), torch.tensor(0.05), ours, grads, memory)
+        ours, memory = update(
+            Adam(torch.tensor(0.05), betas, clip=torch.tensor(clip) if clip else None),
+            torch.tensor(0.05),
+            ours,
+            grads,
+            memory,
+        )
         torch.testing.assert_close(ours, [p.detach() for p in theirs], rtol=1e-4, atol=1e-5)
 
 
 def test_clipping_is_by_the_joint_norm():
     grads = [torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])]
-    half = clipped(grads, 2.5)
+    half = clipped(grads, torch.tensor(2.5))
     torch.testing.assert_close(half, [torch.tensor([1.5, 0.0]), torch.tensor([0.0, 2.0])])
-    torch.testing.assert_close(clipped(grads, 5.5), grads)
+    torch.testing.assert_close(clipped(grads, torch.tensor(5.5)), grads)
     zeros = [torch.zeros(2)]
-    assert torch.equal(clipped(zeros, 1.0)[0], zeros[0])
+    assert torch.equal(clipped(zeros, torch.tensor(1.0))[0], zeros[0])
 
 
 def test_each_player_is_clipped_by_itself():
     method = TwoPhases()
     method.phases = ()
-    state, _ = advance(program(method, clip=1.0), initial_state(method))
+    state, _ = advance(program(method, clip=torch.tensor(1.0)), initial_state(method))
     norms = {player: m.mean[0].abs().item() / 0.1 for player, m in state.moments.items()}
     assert norms == pytest.approx({"a": 1.0, "b": 1.0}, rel=1e-4)
 
@@ -235,7 +241,7 @@ def test_hyper_parameters_follow_their_schedules():
 class Head(uw.Method):
     """Second stage: tells the digit from the first stage's frozen code."""
 
-    needs = ("x", "labels")
+    needs = ("labelled", "labels")
     players = {"head": ("head",)}
     frozen = ("encoder",)
 
@@ -244,7 +250,7 @@ class Head(uw.Method):
         self.latents, self.encoder, self.head = latents, previous.encoder, nn.Linear(latents, 10)
 
     def forward(self, batch, noise, hyper, step):
-        logits = self.head(self.encoder(batch.x.flatten(1)))
+        logits = self.head(self.encoder(batch.labelled.flatten(1)))
         loss = nn.functional.cross_entropy(logits, batch.labels[:, 0])
         return uw.Out({"head": loss}, {"head_loss": loss})
 
@@ -300,7 +306,7 @@ def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
 def test_two_stages(digits, tmp_path):
     """Each has its own steps; the second is handed the first, trained, and leaves it as it was."""
     one = uw.train(OneStage, digits, out=tmp_path / "one", **OPTIONS)
-    two = uw.train(Linear, digits, out=tmp_path / "two", **OPTIONS)
+    two = uw.train(Linear, digits, supervision="labels", out=tmp_path / "two", **OPTIONS)
     assert isinstance(two.method, Head)
     assert torch.equal(two.method.encoder.weight, one.method.encoder.weight)
     records = [(r["stage"], r["step"]) for r in two.folder.logs()]
@@ -319,9 +325,9 @@ def test_killed_in_either_stage_and_resumed(digits, tmp_path, records):
         if len(seen) == records:
             raise KeyboardInterrupt
 
-    whole = uw.train(Linear, digits, out=tmp_path / "whole", **OPTIONS)
+    whole = uw.train(Linear, digits, supervision="labels", out=tmp_path / "whole", **OPTIONS)
     with pytest.raises(KeyboardInterrupt):
-        uw.train(Linear, digits, out=tmp_path / "cut", observe=kill, **OPTIONS)
+        uw.train(Linear, digits, supervision="labels", out=tmp_path / "cut", observe=kill, **OPTIONS)
     resumed = uw.resume(tmp_path / "cut", method=Linear)
     for (name, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
         assert torch.equal(a, b), name

@@ -30,7 +30,8 @@ class Case:
             for parameter in self.method.autoencoder.parameters():
                 parameter += 0.1 * self.random(torch.randn, *parameter.shape)
             for network in (self.method.autoencoder.encoder, self.method.autoencoder.decoder):
-                network[-1].weight *= 6.0
+                last = [layer for layer in network.modules() if hasattr(layer, "weight")][-1]
+                last.weight *= 6.0
         x, second, pair = (self.random(torch.rand, batch, 1, 8, 8) for _ in range(3))
         changed = torch.arange(batch) % latents + 1
         self.batch = Batch(x=x, second=second, pair=pair, changed=changed)

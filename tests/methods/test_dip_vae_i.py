@@ -51,6 +51,6 @@ def test_posterior_variances_do_not_enter(case, fixed_posterior):
 def test_the_penalty_reaches_the_encoder_only(case):
     c = case(DIPVAEI)
     auto = c.method.autoencoder
-    inputs = [auto.encoder[0].weight, auto.decoder[0].weight]
+    inputs = [auto.encoder[0][0].weight, auto.decoder[0].weight]
     encoder, decoder = torch.autograd.grad(c.out(lambda_od=1.0, lambda_d=1.0).logs["dip"], inputs, allow_unused=True)
     assert encoder.abs().max() > 0 and decoder is None

@@ -11,7 +11,7 @@ from unweave.ops.total_correlation import permute_latents
 
 
 class Recorder(nn.Module):
-    """A critic that keeps what it was shown: the scored sample, then the critic's own two."""
+    """A critic that keeps what it was shown: the scored sample, then its own two as one."""
 
     def __init__(self):
         super().__init__()
@@ -66,7 +66,7 @@ def test_which_batch_is_permuted(case, one_batch):
     c = case(FactorVAE, one_batch=one_batch)
     c.method.critic = Recorder()
     c.out(gamma=1.0)
-    scored, joint, product = c.method.critic.seen
+    scored, (joint, product) = c.method.critic.seen[0], c.method.critic.seen[1].chunk(2)
     q = c.posterior(c.batch.x if one_batch else c.batch.second)
     z = q.mean + q.stddev * c.noise["eps" if one_batch else "eps_second"]
     assert torch.equal(scored, joint)
@@ -79,7 +79,7 @@ def test_the_critics_loss_does_not_reach_the_autoencoder(case):
     out = c.out(gamma=1.0)
     weights = list(c.method.autoencoder.parameters())
     assert all(g is None for g in torch.autograd.grad(out.losses["critic"], weights, allow_unused=True))
-    to_encoder = torch.autograd.grad(out.logs["tc"], c.method.autoencoder.encoder[0].weight)[0]
+    to_encoder = torch.autograd.grad(out.logs["tc"], c.method.autoencoder.encoder[0][0].weight)[0]
     assert to_encoder.abs().max() > 0
 
 

@@ -1,4 +1,4 @@
-"""The FactorVAE metric: against stored reference values, and known answers."""
+"""The FactorVAE and beta-VAE metrics: against stored reference values, and known answers."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,15 @@ import pytest
 import torch
 
 from unweave.contract import UserError
+from unweave.metrics.table import read_table
 from unweave.metrics.votes import (
     active_codes,
+    beta_vae_score,
+    difference_table,
     draw_groups,
+    draw_partners,
     factor_vae_score,
+    fixed_factors,
     global_variances,
     majority_accuracy,
     rows_by_value,
@@ -20,16 +25,34 @@ from unweave.metrics.votes import (
 
 STORED = Path(__file__).parents[1] / "golden"
 EXPECTED = json.loads((STORED / "metrics.json").read_text())["cases"]
+EXPECTED_BETA = json.loads((STORED / "predictors.json").read_text())["cases"]
+SIZES = np.array([6, 10, 5, 12, 8])  # of the factors in the stored cases
 FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1).repeat(10, axis=0)
 CODES = FACTORS + np.random.default_rng(1).normal(scale=0.5, size=(600, 3))
 QUICK = {"votes_train": 500, "votes_test": 500, "batch": 8}
 
 
+def held(factors):
+    return fixed_factors(read_table(np.zeros((len(factors), 1)), factors))
+
+
+def stored(case):
+    with np.load(STORED / "metrics.npz") as arrays:
+        return arrays[f"{case}/codes"], arrays[f"{case}/factors"]
+
+
+def whole_grid(case):
+    """The representation of a stored case at every combination of its factors: a matrix product of them."""
+    codes, factors = stored(case)
+    matrix = np.linalg.lstsq(np.column_stack([factors, np.ones(len(factors))]), codes, rcond=None)[0]
+    grid = np.stack(np.unravel_index(np.arange(SIZES.prod()), SIZES), axis=1)
+    return np.column_stack([grid, np.ones(len(grid))]) @ matrix, grid
+
+
 @pytest.mark.parametrize("case", EXPECTED)
 @pytest.mark.parametrize(("key", "batch"), [("factor_vae", 64), ("factor_vae_batch5", 5)])
 def test_score_agrees_with_the_reference(case, key, batch):
-    with np.load(STORED / "metrics.npz") as arrays:
-        codes, factors = arrays[f"{case}/codes"], arrays[f"{case}/factors"]
+    codes, factors = stored(case)
     ours = np.mean([factor_vae_score(codes, factors, batch=batch, seed=seed) for seed in range(3)])
     # Three of the standard deviations between the reference's own ten seeds; where that is 0, equality.
     assert ours == pytest.approx(EXPECTED[case][key]["mean"], abs=3 * EXPECTED[case][key]["std"] + 1e-12)
@@ -50,7 +73,7 @@ def test_votes_from_a_table_are_votes_from_the_sampler():
     votes = [one_vote(lambda f: f @ turn, sizes, k, variance, 5, rng) for k in fixed]
     expected = np.bincount(np.array(votes) * 3 + fixed, minlength=9).reshape(3, 3) / 20_000
     scaled = active_codes(FACTORS @ turn, rng)
-    ours = vote_table(scaled, FACTORS, rng, votes=20_000, batch=5) / 20_000
+    ours = vote_table(scaled, held(FACTORS), rng, votes=20_000, batch=5) / 20_000
     assert expected.min(axis=1).max() > 0.01  # not all-or-nothing, so that a wrong sampler would show
     np.testing.assert_allclose(ours, expected, atol=0.015)  # about three standard errors of such a share
 
@@ -66,7 +89,7 @@ def test_values_are_fixed_as_often_as_they_occur():
     factor = np.array([0] * 90 + [1] * 10)
     noise = np.random.default_rng(0).normal(size=(2, 100))
     codes = np.stack([np.where(factor == 0, 0.0, 9 * noise[0]), np.where(factor == 1, 0.0, 9 * noise[1])], axis=1)
-    table = vote_table(codes, factor[:, None], np.random.default_rng(0), votes=2000, batch=8)
+    table = vote_table(codes, held(factor[:, None]), np.random.default_rng(0), votes=2000, batch=8)
     assert table[0, 0] / 2000 == pytest.approx(0.9, abs=0.03)
 
 
@@ -149,3 +172,76 @@ def test_seed_decides_and_tensors_are_accepted():
 def test_options_out_of_range_are_named(option, value):
     with pytest.raises(UserError, match=f"{option}: is {value}; accepted is"):
         factor_vae_score(CODES, FACTORS, **{option: value})
+
+
+# --- the beta-VAE metric ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", EXPECTED_BETA)
+@pytest.mark.parametrize(("key", "batch"), [("beta_vae", 64), ("beta_vae_batch5", 5)])
+def test_beta_vae_agrees_with_the_reference(case, key, batch):
+    ours = np.mean([beta_vae_score(*stored(case), batch=batch, seed=seed) for seed in range(2)])
+    expected = EXPECTED_BETA[case][key]
+    # Three of the standard deviations between the reference's own ten seeds; where that is 0, equality.
+    assert ours == pytest.approx(expected["mean"], abs=3 * expected["std"] + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("score", "key"), [(beta_vae_score, EXPECTED_BETA["rotation"]["beta_vae_batch5"]),
+                       (factor_vae_score, EXPECTED["rotation"]["factor_vae_batch5"])]
+)  # fmt: skip
+def test_on_the_whole_grid_scores_are_within_two_standard_errors(score, key):
+    """Ten seeds each. A table of 10,000 rows has differences of its own, the whole grid has none."""
+    codes, factors = whole_grid("rotation")
+    ours = [score(codes, factors, batch=5, seed=seed) for seed in range(10)]
+    error = np.sqrt((np.var(ours, ddof=1) + key["std"] ** 2) / 10)
+    assert np.mean(ours) == pytest.approx(key["mean"], abs=2 * error)
+
+
+def test_partners_share_the_value_and_are_other_rows():
+    (only,) = held(np.array([2, 0, 2, 1, 0, 2])[:, None])
+    rng = np.random.default_rng(0)
+    partners = [set(draw_partners(only, np.full(60, place), rng)) for place in range(6)]
+    assert partners == [{2, 5}, {4}, {0, 5}, {3}, {1}, {0, 2}]  # the fourth row is alone
+
+
+def test_pairs_from_a_table_are_pairs_from_the_sampler():
+    rng, sizes = np.random.default_rng(2), np.array([4, 3, 5])
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    ours, labels = difference_table(FACTORS @ turn, held(FACTORS), rng, votes=9000, batch=3)
+    for k in range(3):
+        left, right = rng.integers(sizes, size=(2, 9000, 3))
+        right[:, k] = left[:, k]
+        expected = np.abs((left - right) @ turn).mean(axis=0)
+        np.testing.assert_allclose(ours[labels == k].mean(axis=0), expected, atol=0.06)
+
+
+def test_beta_vae_known_answers():
+    for codes in (FACTORS, FACTORS[:, [2, 0, 1]], np.hstack([FACTORS, FACTORS])):
+        assert beta_vae_score(codes, FACTORS, votes_train=1000, votes_test=500) == 1.0
+    noise = np.random.default_rng(0).normal(size=(600, 3))
+    assert beta_vae_score(noise, FACTORS, **QUICK) == pytest.approx(1 / 3, abs=0.1)
+    assert beta_vae_score(np.full((600, 2), 0.1), FACTORS, **QUICK) == pytest.approx(1 / 3, abs=0.1)
+    assert beta_vae_score(CODES, FACTORS[:, :1], **QUICK) == 1.0  # there is nothing else to guess
+
+
+def test_beta_vae_is_decided_by_its_seed():
+    score = beta_vae_score(CODES, FACTORS, seed=3, **QUICK)
+    assert type(score) is float
+    assert beta_vae_score(torch.tensor(CODES), torch.tensor(FACTORS), seed=3, **QUICK) == score
+    assert beta_vae_score(CODES, FACTORS, seed=4, **QUICK) != score
+
+
+@pytest.mark.parametrize("score", [beta_vae_score, factor_vae_score])
+def test_missing_values_and_continuous_factors(score):
+    factors = FACTORS.astype(float)
+    factors[::3, 0], factors[1::3, 2] = np.nan, np.nan
+    assert score(FACTORS, factors, **QUICK) > 0.98
+    measured = np.random.default_rng(0).uniform(size=(2000, 2))
+    assert score(measured, measured, **QUICK) > 0.98  # held within one of 20 bins
+
+
+@pytest.mark.parametrize(("option", "value"), [("votes_train", 0), ("votes_test", 0), ("batch", 0)])
+def test_beta_vae_options_out_of_range_are_named(option, value):
+    with pytest.raises(UserError, match=f"{option}: is {value}; accepted is"):
+        beta_vae_score(CODES, FACTORS, **{option: value})

@@ -13,7 +13,7 @@ from unweave.nn.networks import NETWORKS, build_networks
 
 def convolutions(module):
     kinds = nn.Conv2d | nn.ConvTranspose2d
-    return [(p.in_channels, p.out_channels, p.kernel_size, p.stride) for p in module if isinstance(p, kinds)]
+    return [(p.in_channels, p.out_channels, p.kernel_size, p.stride) for p in module.modules() if isinstance(p, kinds)]
 
 
 def dense(module):
@@ -69,7 +69,8 @@ def test_128_pixels_need_only_a_larger_dense_layer():
 def test_the_last_layers_are_linear():
     """Means, log-variances and logits may have either sign."""
     for part in build_networks("locatello", (1, 64, 64), 10) + build_networks("mlp", (1, 8, 8), 10):
-        assert not isinstance(part[-1], nn.ReLU | nn.Tanh)
+        last = part[-1][-1] if isinstance(part[-1], nn.Sequential) else part[-1]
+        assert not isinstance(last, nn.ReLU | nn.Tanh) and not getattr(last, "relu", False)
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,63 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from unweave.contract import UserError
+from unweave.data.backgrounds import ColourSprites, NoisySprites, TexturedSprites
+from unweave.data.catalogue import Entry, describe
+from unweave.data.clips import Clips
 from unweave.data.dataset import Dataset
 from unweave.data.digits import Digits
+from unweave.data.files import FILES
+from unweave.data.own import OWN, open_own
 from unweave.data.rooms import Rooms
-from unweave.data.samplers import Sampler
+from unweave.data.samplers import Sampler, explain, supervised_info
 from unweave.data.spec import check_name, parse_call
 from unweave.data.sprites import Sprites, draw_sprites
+from unweave.data.views import VIEWS
 
-DATASETS: dict[str, type[Dataset]] = {"sprites": Sprites, "rooms": Rooms, "digits": Digits}
+DATASETS: dict[str, Callable[..., Dataset]] = {
+    "sprites": Sprites,
+    "rooms": Rooms,
+    "digits": Digits,
+    "colour_sprites": ColourSprites,
+    "noisy_sprites": NoisySprites,
+    "textured_sprites": TexturedSprites,
+    "clips": Clips,
+    **FILES,
+}
+_MADE: dict[str, Callable[..., Dataset]] = {**DATASETS, **OWN, **VIEWS}
 
-__all__ = ["DATASETS", "Dataset", "Digits", "Rooms", "Sampler", "Sprites", "draw_sprites", "load_data", "parse_call"]
+__all__ = [
+    "DATASETS",
+    "OWN",
+    "VIEWS",
+    "Dataset",
+    "Digits",
+    "Rooms",
+    "Sampler",
+    "Sprites",
+    "catalogue",
+    "draw_sprites",
+    "explain",
+    "load_data",
+    "parse_call",
+    "supervised_info",
+]
 
 
-def load_data(text: str | Dataset, **options: object) -> Dataset:
+def catalogue() -> dict[str, Entry]:
+    """What each data set is, and where it comes from: size, licence and home."""
+    return describe(DATASETS)
+
+
+def load_data(text: Any, **options: object) -> Dataset:
     """The data set of this name or call text: load_data("rooms"), load_data("sprites(size=32, antialias=2)").
 
+    A view on another set is a call as well: load_data("split(data='rooms', part='validation')").
+    Or your own: the path of a folder of pictures, an .npy or an .npz, an array, a PyTorch or Hugging Face data set.
     Options may stand in the text or be given as arguments. A data set passes through as it is.
     """
     if isinstance(text, Dataset):
@@ -28,17 +68,25 @@ def load_data(text: str | Dataset, **options: object) -> Dataset:
                 f"options {sorted(options)} cannot be set on a data set that is already made; give its name"
             )
         return text
+    if (own := open_own(text, _MADE, options)) is not None:
+        return own
     if not isinstance(text, str):
         raise UserError(f"data={text!r} is not accepted; give a name such as 'sprites' or a Dataset")
     name, written = parse_call(text)
-    check_name("data", name, DATASETS)
+    check_name("data", name, _MADE)
     if twice := sorted(set(written) & set(options)):
         raise UserError(f"data {text!r}: option {twice[0]!r} is given twice, in the text and beside it")
     return _make(name, {**written, **options})
 
 
 def _make(name: str, options: dict[str, object]) -> Dataset:
-    accepted = inspect.signature(DATASETS[name]).parameters
+    made = _MADE[name]
+    accepted = inspect.signature(made).parameters
     for option in options:
         check_name(f"data {name!r}: option", option, accepted)
-    return DATASETS[name](**options)
+    for option, parameter in accepted.items():
+        if option not in options and parameter.default is inspect.Parameter.empty:
+            raise UserError(f"data {name!r}: option {option!r} is missing; write {name}({option}=...)")
+    if name in VIEWS:
+        options = {**options, "data": load_data(options["data"])}
+    return made(**options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A data set of arrays in memory: your own images, with or without known factors.
+"""A data set of arrays: your own images, with or without known factors.
 
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
@@ -6,6 +6,7 @@ Shape letters: N observations, B batch, K factors, C channels, H height, W width
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,55 +14,97 @@ from torch import Tensor
 
 from unweave.contract import UserError
 from unweave.data.dataset import Dataset
+from unweave.data.stream import memory_limit
+from unweave.data.table import FactorTable, factor_table, no_factors
 
 
 class Arrays(Dataset):
     """Images [N, C, H, W], floats as they are or bytes divided by 255; optionally factors [N, K] of any values.
 
-    Nothing says that every combination of factors is there, so this is no grid and gives no pairs.
+    Nothing says that every combination of factors is there, so this is no grid. Bytes stay bytes until a batch is
+    drawn. `resident=False` keeps the images on the host when the set moves to a device; None does so for sets
+    larger than half of its memory.
     """
 
     grid = False
+    about: Any = None  # what there is to tell about where it came from
 
     def __init__(
-        self, images: np.ndarray | Tensor, factors: np.ndarray | None = None, *, names: Sequence[str] | None = None
+        self,
+        images: np.ndarray | Tensor,
+        factors: np.ndarray | FactorTable | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        resident: bool | None = None,
+        copy: bool = True,
     ) -> None:
         super().__init__()
-        pixels = _pixels(images)
+        pixels = _pixels(images, copy)
         self.name, self.size, self.options = "arrays", len(pixels), {}
         self.shape = (pixels.shape[1], pixels.shape[2], pixels.shape[3])
-        table = np.empty((self.size, 0)) if factors is None else np.asarray(factors)
-        if table.ndim != 2 or len(table) != self.size:
-            raise UserError(f"factors has shape {table.shape}; give one row for each of the {self.size} images")
-        found = [np.unique(column, return_inverse=True) for column in table.T]
-        self.factor_values = tuple(tuple(values.tolist()) for values, _ in found)
+        self.table = _table(factors, names, self.size)
+        self.factor_names, self.factor_values = self.table.names, self.table.values
         self.factor_sizes = tuple(map(len, self.factor_values))
-        self.factor_names = _names(names, len(found))
-        classes = np.stack([c for _, c in found], axis=1) if found else np.empty((self.size, 0))
+        self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
         self.pixels: Tensor
         self.classes: Tensor
-        self.register_buffer("pixels", pixels, persistent=False)
-        self.register_buffer("classes", torch.tensor(classes, dtype=torch.int64), persistent=False)
+        self.numbers: Tensor
+        if self.resident:
+            self.register_buffer("pixels", pixels, persistent=False)
+        else:
+            self.pixels = pixels
+        self.register_buffer("classes", torch.from_numpy(self.table.classes_NK), persistent=False)
+        self.register_buffer("numbers", torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return self.table.kinds
+
+    def rows(self, index_B: Tensor) -> Tensor:
+        """Images as they are stored."""
+        # Select copies whole rows, five times as fast on a CPU as indexing. Both ways are no-ops in a resident set.
+        rows = self.pixels.index_select(0, index_B.flatten().to(self.pixels.device))
+        return rows.to(index_B.device).unflatten(0, index_B.shape)
 
     def images(self, index_B: Tensor) -> Tensor:
-        return self.pixels[index_B]
+        rows = self.rows(index_B)
+        return rows / 255.0 if rows.dtype == torch.uint8 else rows
 
     def factors(self, index_B: Tensor) -> Tensor:
         return self.classes[index_B]
 
+    def values(self, index_B: Tensor) -> Tensor:
+        return self.numbers[index_B]
 
-def _pixels(images: np.ndarray | Tensor) -> Tensor:
-    """A float32 copy: the data must not change when the caller's array does."""
-    given = images.detach().clone() if isinstance(images, Tensor) else torch.tensor(np.asarray(images))
+
+def _pixels(images: np.ndarray | Tensor, copy: bool) -> Tensor:
+    """Bytes as they are, else float32; copied, for the data must not change when the caller's array does."""
+    given = images.detach() if isinstance(images, Tensor) else torch.from_numpy(np.asarray(images))
     if given.ndim != 4 or not given.numel():
         raise UserError(f"images has shape {tuple(given.shape)}; give [N, C, H, W] with at least one image")
-    pixels = given.float() / 255.0 if given.dtype == torch.uint8 else given.float()
+    given = given.clone() if copy else given
+    if given.dtype == torch.uint8:
+        return given
+    pixels = given.float()
     if not pixels.isfinite().all():
         raise UserError("images holds a value that is not finite; leave such observations out")
     return pixels
 
 
+def _table(factors: np.ndarray | FactorTable | None, names: Sequence[str] | None, count: int) -> FactorTable:
+    if factors is None:
+        return no_factors(count)
+    if isinstance(factors, FactorTable):
+        return factors
+    columns = np.asarray(factors)
+    if columns.ndim != 2 or len(columns) != count:
+        raise UserError(f"factors has shape {columns.shape}; give one row for each of the {count} images")
+    return factor_table(dict(zip(_names(names, columns.shape[1]), columns.T)), keep=True)[0]
+
+
 def _names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if names is not None and len(names) != count:
         raise UserError(f"names has {len(names)} entries for {count} factors; give one for each")
+    if names is not None and len(set(names)) < count:
+        raise UserError(f"names {tuple(names)} holds one of them twice; give each factor a name of its own")
     return tuple(names) if names is not None else tuple(f"factor{k}" for k in range(count))

@@ -33,17 +33,28 @@ class Dataset(nn.Module):
     def info(self) -> DataInfo:
         return DataInfo(self.shape, self.size)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of each factor, "discrete" or "continuous"."""
+        return ("discrete",) * len(self.factor_names)
+
     def images(self, index_B: Tensor) -> Tensor:
         """Images [B, C, H, W], float32 in 0..1, of the observations with these numbers."""
         raise NotImplementedError
 
     def factors(self, index_B: Tensor) -> Tensor:
-        """Factor classes [B, K], int64."""
+        """Factor classes [B, K], int64; -1 where a factor is not known."""
         rest, classes = index_B, []
         for size in reversed(self.factor_sizes):
             classes.append(rest % size)
             rest = rest // size
         return torch.stack(classes[::-1], dim=-1)
+
+    def values(self, index_B: Tensor) -> Tensor:
+        """Factors as numbers [B, K], float32: the value of a continuous one, the class of a discrete one, nan where
+        not known."""
+        classes_BK = self.factors(index_B)
+        return classes_BK.float().masked_fill(classes_BK < 0, torch.nan)
 
     def index(self, factors_BK: Tensor) -> Tensor:
         """The observation that has these factor classes (grids only)."""

@@ -1,114 +1,159 @@
 """From a data set to the batches a method asks for.
 
 A batch is a function of its key alone and made of tensor operations only, so that the engine can record the
-drawing of a batch together with the training step. Factor sizes enter as plain numbers: a recorded step must not
-copy constants from the host.
+drawing of a batch together with the training step, and draw for many runs at once. Factor sizes enter as plain
+numbers and tables are made once, where the data is: a recorded step must not copy constants from the host.
 
-Shape letters: B batch, K factors, M movable factors (those with more than one value).
+Shape letters: B batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, UserError
+from unweave.contract import Batch, DataInfo
+from unweave.data import pairing
 from unweave.data.dataset import Dataset
-from unweave.data.spec import check_name, parse_call
-from unweave.ops.noise import fold, random_bits, random_integers
+from unweave.data.grouping import all_numbers
+from unweave.data.labelling import LabelledSet, label_sizes
+from unweave.data.spec import check_name
+from unweave.data.supervision import (
+    Change,
+    Clips,
+    Groups,
+    Labels,
+    Match,
+    Nothing,
+    Rank,
+    Share,
+    Supervision,
+    Triplets,
+    check_needs,
+    read_supervision,
+)  # fmt: skip
+from unweave.ops.noise import fold, random_integers
 
-_PAIRED = ("pair", "changed")
-
-
-def choose_factors(key: Tensor, k_B: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """For each row a uniformly drawn set of k factors, of those with more than one value, as booleans [B, K].
-
-    Random numbers are ranked by comparing all pairs (equal ones by position): K is small, and unlike a sort this
-    is the same arithmetic on every device.
-    """
-    movable = [i for i, size in enumerate(sizes) if size > 1]
-    draw_BM = random_bits(key, (k_B.shape[0], len(movable)))
-    mine, other = draw_BM[:, :, None], draw_BM[:, None, :]
-    earlier_MM = torch.ones(len(movable), len(movable), dtype=torch.bool, device=key.device).tril(-1)
-    rank_BM = ((other < mine) | ((other == mine) & earlier_MM)).sum(-1)
-    chosen = dict(zip(movable, (rank_BM < k_B[:, None]).unbind(1), strict=True))
-    never = torch.zeros_like(k_B, dtype=torch.bool)
-    return torch.stack([chosen.get(i, never) for i in range(len(sizes))], dim=1)
-
-
-def change_factors(key: Tensor, factors_BK: Tensor, chosen_BK: Tensor, sizes: tuple[int, ...]) -> Tensor:
-    """The chosen factors replaced by a uniformly drawn other value, the rest kept."""
-    columns = []
-    for i, size in enumerate(sizes):
-        old = factors_BK[:, i]
-        step = 1 + random_integers(fold(key, i), (factors_BK.shape[0],), size - 1)  # 1..size-1: never back to old
-        columns.append(torch.where(chosen_BK[:, i], (old + step) % size, old))
-    return torch.stack(columns, dim=1)
-
-
-def read_supervision(text: str, data: Dataset, needs: tuple[str, ...]) -> int | None:
-    """How many factors of a pair change, 0 standing for a number drawn anew for each; None without pairs."""
-    name, options = parse_call(text)
-    check_name("supervision", name, ("none", "pairs"))
-    for option in options:
-        check_name(f"supervision {name!r}: option", option, ("k",) if name == "pairs" else ())
-    wanted = any(field in _PAIRED for field in needs)
-    if not wanted and name == "none":
-        return None
-    if not wanted:
-        raise UserError(f"supervision={text!r} is given but the method needs only {', '.join(needs)}; leave it 'none'")
-    if name == "none":
-        raise UserError(f"supervision={text!r} but the method needs pairs; give e.g. supervision='pairs(k=1)'")
-    if not data.grid:
-        raise UserError(f"supervision={text!r} needs a grid of factors, which data {data.name!r} is not; try 'sprites'")
-    return _read_k(text, options.get("k"), sum(size > 1 for size in data.factor_sizes))
-
-
-def _read_k(text: str, k: object, movable: int) -> int:
-    if k == "uniform" and movable > 1:
-        return 0
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= movable:
-        also = " or 'uniform'" if movable > 1 else ""
-        raise UserError(f"supervision={text!r}: k={k!r} is not accepted; give an integer from 1 to {movable}{also}")
-    return k
+IMAGES = ("x", "second", "pair", "labelled", "groups", "positive", "negative", "clips")  # fields that are pictures
+_DRAWS: dict[type, Callable[..., Any]] = {
+    Change: pairing.PairsByChange,
+    Share: pairing.PairsByShare,
+    Match: pairing.PairsByMatch,
+    Triplets: pairing.TripletsBy,
+    Rank: pairing.Ranking,
+    Groups: pairing.GroupSets,
+    Clips: pairing.VideoClips,
+}
 
 
 class Sampler:
     """Draws batches with exactly the fields a method needs, observations uniform with replacement.
 
-    supervision "pairs(k=2)" makes partners of x that differ from it in exactly two factors; "pairs(k='uniform')"
-    draws that number for each pair from 1..K-1.
+    `supervision` is a text of the language in `supervision.py`. `seed` is the run's: it says which observations are
+    labelled. A fleet hands over its seeds with the keys instead, one for each run.
     """
 
-    def __init__(self, data: Dataset, needs: tuple[str, ...], supervision: str = "none") -> None:
+    def __init__(self, data: Dataset, needs: tuple[str, ...], supervision: str = "none", *, seed: int = 0) -> None:
         for field in needs:
             check_name("batch field", field, Batch._fields)
+        check_needs(supervision, needs, data)
         self.data, self.needs, self.supervision = data, tuple(needs), supervision
-        self.k = read_supervision(supervision, data, self.needs)
+        self.want = read_supervision(supervision, data)
+        self.labelled: LabelledSet | None = None
+        self.draw: Any = None
+        if isinstance(self.want, Labels):
+            chosen = seed if self.want.seed is None else self.want.seed
+            self.labelled = LabelledSet(data, self.want, torch.tensor(chosen, device=all_numbers(data).device))
+        elif not isinstance(self.want, Nothing):
+            self.draw = _DRAWS[type(self.want)](data, self.want)
+        self.pool: Tensor | None = None if self.draw is None else self.draw.pool
 
-    def __call__(self, key: Tensor, batch: int) -> Batch:
+    def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
         """The batch of this key, a 0-d int64 tensor on the data's device."""
-        data, fields = self.data, dict[str, Tensor]()
-        index_B = random_integers(fold(key, "x"), (batch,), data.size)
-        if "x" in self.needs:
-            fields["x"] = data.images(index_B)
-        if "second" in self.needs:
-            fields["second"] = data.images(random_integers(fold(key, "second"), (batch,), data.size))
-        if "labels" in self.needs:
-            fields["labels"] = data.factors(index_B)
-        if self.k is not None:
-            fields |= self._partners(fold(key, "pair"), index_B, self.k)
-        return Batch(**fields)
+        plan = self.plan(key, batch, seed)
+        return Batch(**{name: self._images(plan[name]) if name in IMAGES else plan[name] for name in self.needs})
 
-    def _partners(self, key: Tensor, index_B: Tensor, k: int) -> dict[str, Tensor]:
-        sizes = self.data.factor_sizes
-        k_B = torch.full_like(index_B, k)
-        if k == 0:
-            movable = sum(size > 1 for size in sizes)
-            k_B = 1 + random_integers(fold(key, "k"), (index_B.shape[0],), movable - 1)
-        chosen_BK = choose_factors(fold(key, "which"), k_B, sizes)
-        factors_BK = change_factors(fold(key, "values"), self.data.factors(index_B), chosen_BK, sizes)
-        made = {"changed": k_B}
-        if "pair" in self.needs:
-            made["pair"] = self.data.images(self.data.index(factors_BK))
-        return {name: tensor for name, tensor in made.items() if name in self.needs}
+    def plan(self, key: Tensor, batch: int, seed: Tensor | None = None) -> dict[str, Tensor]:
+        """The batch before its pictures are fetched: the fields in `IMAGES` are numbers of observations."""
+        plan = {"x": self._uniform(fold(key, "x"), batch)}
+        if "second" in self.needs or "order" in self.needs:
+            plan["second"] = self._uniform(fold(key, "second"), batch)
+        plan["number"] = plan["x"]
+        if self.labelled is not None:
+            fixed = self.want.seed is not None  # type: ignore[union-attr]
+            plan |= self.labelled(fold(key, "labels"), batch, None if fixed else seed)
+        elif self.draw is not None:
+            plan |= self.draw(fold(key, "pair"), plan)
+        return plan
+
+    def _uniform(self, key: Tensor, batch: int) -> Tensor:
+        if self.pool is None:
+            return random_integers(key, (batch,), self.data.size)
+        return self.pool[random_integers(key, (batch,), len(self.pool))]
+
+    def _images(self, index: Tensor) -> Tensor:
+        if index.ndim == 1:
+            return self.data.images(index)
+        return self.data.images(index.flatten()).unflatten(0, index.shape)
+
+
+def supervised_info(data: Dataset, supervision: str = "none") -> DataInfo:
+    """What a method is told about the data: under supervision also how many classes, members and groups there are."""
+    want = read_supervision(supervision, data)
+    if isinstance(want, Labels):
+        return data.info._replace(labels=label_sizes(data, want))
+    if isinstance(want, Groups):
+        return data.info._replace(members=want.size, groups=pairing.GroupSets(data, want).count)
+    return data.info._replace(members=want.length) if isinstance(want, Clips) else data.info
+
+
+def explain(supervision: str, data: Dataset) -> str:
+    """What a text of the language means on this data set, in a sentence or two."""
+    want = read_supervision(supervision, data)
+    sentence = _sentence(want, data)
+    if isinstance(want, Share | Match | Triplets | Rank):
+        pool = _DRAWS[type(want)](data, want).pool
+        if pool is not None:
+            sentence += f" {len(pool)} of {data.size} observations take part; the others have no partner."
+    if isinstance(want, Groups):
+        sets = pairing.GroupSets(data, want)
+        left = f"; {sets.groups.groups - sets.count} smaller ones are left out" if sets.usable is not None else ""
+        sentence += f" There are {sets.count} groups{left}."
+    return sentence
+
+
+def _sentence(want: Supervision, data: Dataset) -> str:
+    def named(factors: tuple[int, ...]) -> str:
+        return ", ".join(data.factor_names[k] for k in factors)
+
+    match want:
+        case Labels():
+            ways = [f"{want.noise:.0%} of them wrong at random"] if want.noise else []
+            ways += [f"in at most {want.bins} classes"] if want.bins else []
+            ways += ["their order lost"] if want.permute else []
+            ways += ["equally many of every class"] if want.balanced else []
+            return f"Labels of {named(want.factors)} for {want.n} observations{''.join(f', {w}' for w in ways)}."
+        case Change():
+            count = str(want.low) if want.low == want.high else f"{want.low} to {want.high}"
+            rule = " (one of them half the time, and values may stay, as disentanglement_lib has it)"
+            return f"Pairs that differ in {count} of {named(want.factors)}{rule if want.rule == 'dlib' else ''}."
+        case Share():
+            return f"Pairs that share {named(want.by)}."
+        case Groups():
+            return f"Groups of {want.size} that share {named(want.by)}."
+        case Match():
+            return f"Pairs that share either {named(want.content)} or {named(want.style)}."
+        case Triplets():
+            return f"Triplets: one, another with the same {named(want.by)}, one with a different one."
+        case Rank():
+            return f"Which of two observations has more {data.factor_names[want.factor]}."
+        case Clips():
+            return (
+                f"Clips of {want.length} frames, every {want.stride}."
+                if want.stride > 1
+                else (f"Clips of {want.length} frames.")
+            )
+    return "Images alone."

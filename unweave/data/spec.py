@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from unweave.contract import UserError
 
@@ -38,8 +38,14 @@ def _literals(text: str, keywords: list[ast.keyword]) -> dict[str, object]:
             options[name] = ast.literal_eval(keyword.value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = ast.unparse(keyword.value)
-            raise UserError(f"{text!r}: {name}={value} is not a number, a quoted text or a tuple of them") from None
+            raise UserError(f"{text!r}: {name}={value} is not a number, a quoted text or a list of them") from None
     return options
+
+
+def call_text(name: str, options: Mapping[str, object]) -> str:
+    """What `parse_call` reads back as this name and these options."""
+    written = ", ".join(f"{option}={value!r}" for option, value in options.items())
+    return f"{name}({written})" if written else name
 
 
 def check_name(what: str, name: str, accepted: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ whole step at once. There is no second implementation of a step to keep equal.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch._inductor.exc import InductorError
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.engine.loop import advance
+from unweave.engine.loop import Advance, advance
 from unweave.engine.program import Program, State
 
 _WARM_UP = 3
@@ -29,16 +29,17 @@ _OPTIONS: list[dict[str, Any] | None] = [
 ]
 
 
-def recorded(program: Program, state: State, sums: dict[str, Tensor]) -> tuple[Callable, list[Tensor]]:
+def recorded(
+    program: Program, state: State, sums: dict[str, Tensor], advance: Advance = advance
+) -> tuple[Callable, list[Tensor]]:
     """The step as a function of a flat list of tensors that it changes in place, and that list."""
-    inputs = [*(t for _, t in state.tensors()), *sums.values(), program.seed, program.hyper]
+    inputs = [*(t for _, t in state.tensors()), *sums.values(), *program.constants()]
 
     def step(flat: list[Tensor]) -> tuple:
         values = iter(flat)
-        before = _unflatten(state, values)
+        before = state.filled(values)
         totals = {name: next(values) for name in sums}
-        running = program._replace(seed=next(values), hyper=next(values))
-        after, logs = advance(running, before)
+        after, logs = advance(program.with_constants(values), before)
         for (_, old), (_, new) in zip(before.tensors(), after.tensors(), strict=True):
             if old is not new:
                 old.copy_(new)
@@ -49,27 +50,22 @@ def recorded(program: Program, state: State, sums: dict[str, Tensor]) -> tuple[C
     return make_fx(step)(inputs), inputs
 
 
-def _unflatten(like: State, values: Iterator[Tensor]) -> State:
-    """A State of the same form as `like`, filled from an iterator in the order of `State.tensors`."""
-    step = next(values)
-    params = {n: next(values) for n in like.params}
-    buffers = {n: next(values) for n in like.buffers}
-    moments = {}
-    for player, memory in like.moments.items():
-        updates = next(values)
-        mean = [next(values) for _ in memory.mean]
-        moments[player] = memory._replace(updates=updates, mean=mean, square=[next(values) for _ in memory.square])
-    return State(params, buffers, moments, step)
-
-
 class Graph:
     """Steps as one compiled program; on CUDA one captured graph."""
 
-    def __init__(self, program: Program, state: State, *, capture: bool = True, backend: str = "inductor") -> None:
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        advance: Advance = advance,
+        *,
+        capture: bool = True,
+        backend: str = "inductor",
+    ) -> None:
         self.program, self.state = program, state.clone()
         _, logs = advance(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
-        module, self.inputs = recorded(program, self.state, self.sums)
+        module, self.inputs = recorded(program, self.state, self.sums, advance)
         self.step = self._compiled(module, backend)
         self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
@@ -109,8 +105,13 @@ class Graph:
 
     def run(self, steps: int) -> dict[str, float]:
         """Advance by so many steps; returns each logged quantity's mean over them."""
+        return {name: float(total) / steps for name, total in self.total(steps).items()}
+
+    def total(self, steps: int) -> dict[str, Tensor]:
+        """Advance by so many steps; returns each logged quantity's sum over them."""
         for total in self.sums.values():
             total.zero_()
         for _ in range(steps):
+            self.program.next_batches()
             self.replay()
-        return {name: float(total) / steps for name, total in self.sums.items()}
+        return self.sums

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.func import functional_call
@@ -16,23 +18,26 @@ def play(program: Program, state: State, phase: int) -> Out:
     """The method's losses on a fresh batch with fresh noise, both functions of (seed, step, phase)."""
     method, device = program.method, program.seed.device.type
     key = fold(fold(program.seed, state.step), phase)
-    batch = program.sample(fold(key, "data"), program.batch)
+    batch = program.sample(fold(key, "data"), program.batch, *([] if program.run is None else [program.run]))
     noise = draw_noise(method, fold(key, "noise"), program.batch)
     hyper = method.Hyper(*at_step(program.hyper, state.step).unbind())
     with torch.autocast(device, torch.bfloat16, enabled=program.precision == "bf16", cache_enabled=False):
         return functional_call(method, {**state.params, **state.buffers}, (batch, noise, hyper, state.step))
 
 
-def advance(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
+def advance(
+    program: Program, state: State, play: Callable[[Program, State, int], Out] = play
+) -> tuple[State, dict[str, Tensor]]:
     """One step: every phase in order; in a phase all gradients first, then all moves."""
     logs: dict[str, Tensor] = {}
     for phase, movers in enumerate(all_phases(program.method)):
         params = {n: t.detach().requires_grad_() for n, t in state.params.items()}
         out = play(program, state._replace(params=params), phase)
         # Each player's gradient is of its own loss with respect to its own parameters and nothing else.
+        # (A fleet has one loss for each replica, and the sum's gradient is each replica's own.)
         grads = {
             player: torch.autograd.grad(
-                out.losses[player], [params[n] for n in program.owned[player]], retain_graph=player != movers[-1]
+                out.losses[player].sum(), [params[n] for n in program.owned[player]], retain_graph=player != movers[-1]
             )
             for player in movers
         }
@@ -53,19 +58,27 @@ def advance(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
     return state._replace(step=state.step + 1), logs
 
 
+Advance = Callable[[Program, State], tuple[State, dict[str, Tensor]]]
+
+
 class Loop:
     """Steps one after the other, in Python."""
 
-    def __init__(self, program: Program, state: State) -> None:
-        self.program, self.state = program, state.clone()
+    def __init__(self, program: Program, state: State, advance: Advance = advance) -> None:
+        self.program, self.state, self.advance = program, state.clone(), advance
 
     def run(self, steps: int) -> dict[str, float]:
         """Advance by so many steps; returns each logged quantity's mean over them."""
+        return {name: float(total) / steps for name, total in self.total(steps).items()}
+
+    def total(self, steps: int) -> dict[str, Tensor]:
+        """Advance by so many steps; returns each logged quantity's sum over them."""
         sums: dict[str, Tensor] = {}
         for _ in range(steps):
-            after, logs = advance(self.program, self.state)
+            self.program.next_batches()
+            after, logs = self.advance(self.program, self.state)
             # Into the same memory in the same layout: arithmetic on a resumed state is then the same to the last bit.
             for (_, old), (_, new) in zip(self.state.tensors(), after.tensors(), strict=True):
                 old.copy_(new)
             sums = {name: sums[name] + value if sums else value for name, value in logs.items()}
-        return {name: float(total) / steps for name, total in sums.items()}
+        return sums

@@ -20,13 +20,36 @@ class Program(NamedTuple):
     """A run's constants. Tensors in here may differ between replicas; the rest shapes the step."""
 
     method: Method
-    sample: Callable[[Tensor, int], Batch]
+    sample: Callable[..., Batch]  # (key, batch size[, the run's own seed])
     batch: int
     seed: Tensor
     hyper: Tensor  # one schedule row per field of method.Hyper
     adams: Mapping[str, Adam]
     owned: Mapping[str, list[str]]  # the parameters each player moves
     precision: str = "float32"  # "float32", "tf32" or "bf16"
+    last: Tensor | None = None  # the step after which nothing moves
+    run: Tensor | None = None  # the run's own seed in every stage: it says which observations are labelled
+
+    def constants(self) -> list[Tensor]:
+        """Every tensor a replica may have a value of its own for, in a fixed order."""
+        rates = [t for adam in self.adams.values() for t in (adam.lr, adam.clip)]
+        return [t for t in (self.seed, self.hyper, *rates, self.last, self.run) if t is not None]
+
+    def next_batches(self) -> None:
+        """Before every step: a sampler whose batches come from the host puts them in place."""
+        if ahead := getattr(self.sample, "advance", None):
+            ahead()
+
+    def with_constants(self, values: Iterator[Tensor]) -> Program:
+        """The same program with other constants, from an iterator in the order of `constants`."""
+        seed, hyper = next(values), next(values)
+        adams = {
+            player: adam._replace(lr=next(values), clip=None if adam.clip is None else next(values))
+            for player, adam in self.adams.items()
+        }
+        last = None if self.last is None else next(values)
+        run = None if self.run is None else next(values)
+        return self._replace(seed=seed, hyper=hyper, adams=adams, last=last, run=run)
 
 
 class State(NamedTuple):
@@ -46,6 +69,18 @@ class State(NamedTuple):
             yield f"updates/{player}", memory.updates
             yield from ((f"mean/{player}/{i}", t) for i, t in enumerate(memory.mean))
             yield from ((f"square/{player}/{i}", t) for i, t in enumerate(memory.square))
+
+    def filled(self, values: Iterator[Tensor]) -> State:
+        """A State of the same form, filled from an iterator in the order of `tensors`."""
+        step = next(values)
+        params = {n: next(values) for n in self.params}
+        buffers = {n: next(values) for n in self.buffers}
+        moments = {}
+        for player, memory in self.moments.items():
+            updates = next(values)
+            mean = [next(values) for _ in memory.mean]
+            moments[player] = memory._replace(updates=updates, mean=mean, square=[next(values) for _ in memory.square])
+        return State(params, buffers, moments, step)
 
     def clone(self) -> State:
         return State(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, final
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -62,7 +63,7 @@ class FactorVAE(Method):
 
     def _critic_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:
         """Cross-entropy of telling the two apart, and how often the critic is right."""
-        joint_B2, product_B2 = self.critic(joint_BZ), self.critic(product_BZ)
+        joint_B2, product_B2 = self.critic(torch.cat([joint_BZ, product_BZ])).chunk(2)
         loss = 0.5 * (F.softplus(joint_B2[:, 1] - joint_B2[:, 0]) + F.softplus(product_B2[:, 0] - product_B2[:, 1]))
         right = 0.5 * ((joint_B2[:, 0] > joint_B2[:, 1]).float() + (product_B2[:, 1] > product_B2[:, 0]).float())
         return loss.mean(), right.mean()

@@ -1,147 +1,79 @@
-"""Mutual information between codes and factors, and the scores that read it.
+"""The scores that are read off counted information: how much each code knows about each factor.
 
-Everything is counted: codes are cut into equal-width bins, factors are used as they are, and
-the probabilities are the relative frequencies in the table of rows. All information is in nats.
+Every score is a short function of the information matrix [D, K] and the entropies of the factors [K]; the
+counting is in counts.py. A factor with a single value has nothing that a code could know and is left out.
 
-Shape letters: N rows, D codes, K factors, V values of one factor.
+Shape letters: N rows, D codes, K factors, B bins of a code, V values of one factor.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from unweave.contract import UserError
+from unweave.metrics.counts import (
+    Information,
+    contingency_table,
+    count_table,
+    device_of,
+    discretize,
+    entropies,
+    inform,
+    mutual_information_matrix,
+    table_information,
+)
+from unweave.metrics.neighbours import neighbour_information_matrix
+from unweave.metrics.table import BINS, Array, Floats, Kinds, as_matrix, read_table, varying
 
-Table = ArrayLike | Tensor
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-
-
-def as_matrix(values: Table, name: str) -> NDArray[Any]:
-    """A numpy array [rows, columns] of finite numbers, or a UserError that names the argument."""
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-        # numpy has no bfloat16, so floating tensors are widened while they are still tensors
-        values = (values.double() if values.is_floating_point() else values).numpy()
-    matrix = np.asarray(values)
-    if matrix.dtype.kind not in "fiub":
-        raise UserError(f"{name}: holds {matrix.dtype}; accepted are real numbers")
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise UserError(f"{name}: has shape {matrix.shape}; accepted is [rows, columns] with at least one of each")
-    if not np.isfinite(matrix).all():
-        raise UserError(f"{name}: contains NaN or infinity; accepted are finite numbers")
-    return matrix
+ESTIMATORS = ("histogram", "knn")
 
 
-def as_codes(codes: Table) -> Floats:
-    return as_matrix(codes, "codes").astype(np.float64, copy=False)
+def two_best(matrix: Floats, axis: int) -> tuple[Floats, Floats]:
+    """The largest and the second largest along an axis; a single one has 0 as its second."""
+    # A row of zeros stands for what does not exist.
+    padded = np.pad(matrix, [(1, 0) if a == axis else (0, 0) for a in range(2)])
+    ordered = np.moveaxis(np.sort(padded, axis=axis), axis, 0)
+    return ordered[-1], ordered[-2]
 
 
-def factor_indices(factors: Table) -> Indices:
-    """Each factor's values numbered 0..V-1 in increasing order, [N, K]; the values may be any numbers."""
-    matrix = as_matrix(factors, "factors")
-    # Stacked as rows and transposed: columns stay contiguous, which halves the time of counting them.
-    return np.stack([np.unique(column, return_inverse=True)[1] for column in matrix.T]).astype(np.int64).T
+def read_information(codes: Array, factors: Array, bins: int, kinds: Kinds, device: str | None) -> Information:
+    table = read_table(codes, factors, kinds=kinds)
+    return inform(count_table(table, bins=bins, device=device_of(codes, device)))
 
 
-def as_table(codes: Table, factors: Table) -> tuple[Floats, Indices]:
-    """The checked pair every metric starts from: codes [N, D] and factor indices [N, K], row by row."""
-    codes_ND, factors_NK = as_codes(codes), factor_indices(factors)
-    if len(codes_ND) != len(factors_NK):
-        raise UserError(f"factors: has {len(factors_NK)} rows but codes has {len(codes_ND)}; accepted is one row each")
-    return codes_ND, factors_NK
+def mig_gaps(known: Information) -> Floats:
+    """The gap of each varying factor between its two best codes, as a share of its entropy, [K]."""
+    first_K, second_K = two_best(known.mutual, axis=0)
+    return (first_K - second_K) / known.entropy
 
 
-def varying_factors(factors_NK: Indices) -> Indices:
-    """The columns that take more than one value; the others have nothing that a code could know."""
-    varying = np.flatnonzero(factors_NK.max(axis=0) > factors_NK.min(axis=0))
-    if not len(varying):
-        raise UserError(f"factors: no column varies over {len(factors_NK)} rows; accepted is at least one that does")
-    return varying
-
-
-def at_least(name: str, value: float, least: float) -> None:
-    if not value >= least:
-        raise UserError(f"{name}: is {value}; accepted is {least} or more")
-
-
-def discretize(codes: Table, bins: int = 20) -> Indices:
-    """Number the equal-width bins 1..bins of each code over that code's own range, [N, D].
-
-    A code with a single value falls into one bin, whatever the value.
-    """
-    at_least("bins", bins, 1)
-    codes_ND = as_codes(codes)
-    return np.stack([_bin_numbers(column, bins) for column in codes_ND.T]).T
-
-
-def _bin_numbers(code_N: Floats, bins: int) -> Indices:
-    low, high = code_N.min(), code_N.max()
-    if low == high:  # the same widening as np.histogram
-        low, high = low - 0.5, high + 0.5
-    # The edges of np.histogram, written out: it refuses codes whose range is near the float spacing.
-    # Leaving the last edge away puts the largest value into the last bin.
-    edges = np.linspace(low, high, bins + 1)[:-1]
-    return np.digitize(code_N, edges).astype(np.int64, copy=False)
-
-
-def contingency_table(left_N: Indices, right_N: Indices) -> Indices:
-    """How often each pair of non-negative integers occurs, [max(left) + 1, max(right) + 1]."""
-    rows, columns = int(left_N.max()) + 1, int(right_N.max()) + 1
-    counts = np.bincount(left_N * columns + right_N, minlength=rows * columns)
-    return counts.reshape(rows, columns)
-
-
-def table_information(counts: Indices) -> float:
-    """Mutual information, in nats, between the rows and the columns of a contingency table."""
-    i, j = np.nonzero(counts)
-    joint = counts[i, j].astype(np.float64)
-    row, column = counts.sum(axis=1)[i].astype(np.float64), counts.sum(axis=0)[j].astype(np.float64)
-    total = joint.sum()
-    # Ratios of products of whole numbers: independence gives log(1), an exact zero, not a rounding error.
-    information = (joint / total * np.log(joint * total / (row * column))).sum()
-    return max(float(information), 0.0)
-
-
-def mutual_information_matrix(codes: Table, factors: Table, *, bins: int = 20) -> Floats:
-    """I(binned code; factor) in nats, [D, K]."""
-    codes_ND, factors_NK = as_table(codes, factors)
-    binned_ND = discretize(codes_ND, bins)
-    return np.array(
-        [[table_information(contingency_table(code, factor)) for factor in factors_NK.T] for code in binned_ND.T]
-    )
-
-
-def entropies(factors: Table) -> Floats:
-    """H(factor) in nats, [K]: 0 for a factor with a single value."""
-    factors_NK = factor_indices(factors)
-    return np.array([table_information(np.diag(np.bincount(factor))) for factor in factors_NK.T])
-
-
-def mig_per_factor(codes: Table, factors: Table, *, bins: int = 20) -> Floats:
+def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None) -> Floats:
     """The gap of each factor between its two best codes, as a share of its entropy, [K].
 
     NaN marks a factor with a single value: its share would be 0 / 0.
     """
-    _, factors_NK = as_table(codes, factors)
-    varying = varying_factors(factors_NK)
-    information_DK = mutual_information_matrix(codes, factors_NK[:, varying], bins=bins)
-    # A zero row stands for the code that does not exist, so that one code alone has a second best.
-    best_DK = np.sort(np.pad(information_DK, ((1, 0), (0, 0))), axis=0)
-    gaps_K = np.full(factors_NK.shape[1], np.nan)
-    gaps_K[varying] = (best_DK[-1] - best_DK[-2]) / entropies(factors_NK[:, varying])
+    known = read_information(codes, factors, bins, kinds, None)
+    gaps_K = np.full(as_matrix(factors, "factors", missing=True).shape[1], np.nan)
+    gaps_K[list(known.factors)] = mig_gaps(known)
     return gaps_K
 
 
-def mig_score(codes: Table, factors: Table, *, bins: int = 20) -> float:
+def mig_score(
+    codes: Array,
+    factors: Array,
+    *,
+    bins: int = BINS,
+    estimator: str = "histogram",
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> float:
     """Mutual information gap (Chen et al. 2018, section 4, https://arxiv.org/abs/1802.04942), in 0..1.
 
-    Follows disentanglement_lib: codes cut into `bins`, mean over the factors that vary.
-    Two factors, each in a code of its own, score 1; the same code twice scores 0:
+    Follows disentanglement_lib: codes cut into `bins`, mean over the factors that vary. `estimator="knn"`
+    takes nearest neighbours instead of bins. Two factors, each in a code of its own, score 1; the same
+    code twice scores 0:
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> mig_score(factors, factors)
@@ -149,4 +81,155 @@ def mig_score(codes: Table, factors: Table, *, bins: int = 20) -> float:
     >>> mig_score([[0, 0], [0, 0], [1, 1], [1, 1]], factors)
     0.0
     """
-    return float(np.nanmean(mig_per_factor(codes, factors, bins=bins)))
+    if estimator not in ESTIMATORS:
+        raise UserError(f"estimator: '{estimator}' is unknown; accepted are histogram and knn")
+    if estimator == "knn":
+        table = read_table(codes, factors, kinds=kinds)
+        information_DK, entropies_K = neighbour_information_matrix(table, varying(table))
+        first_K, second_K = two_best(information_DK, axis=0)
+        return float(np.mean((first_K - second_K) / entropies_K))
+    return mig_of(read_information(codes, factors, bins, kinds, device))
+
+
+def mig_of(known: Information) -> float:
+    return float(mig_gaps(known).mean())
+
+
+def mig_sup_score(
+    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+) -> float:
+    """MIG-sup (Li et al. 2020, section 3.3, https://arxiv.org/abs/2002.10549), in 0..1: the gap seen from the code.
+
+    For each code, how much more of one factor's entropy it knows than of any other's; mean over all codes.
+
+    >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> mig_sup_score(factors, factors)
+    1.0
+    """
+    return mig_sup_of(read_information(codes, factors, bins, kinds, device))
+
+
+def mig_sup_of(known: Information) -> float:
+    first_D, second_D = two_best(known.mutual / known.entropy, axis=1)
+    return float((first_D - second_D).mean())
+
+
+def modularity_score(
+    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+) -> float:
+    """Modularity (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312), in 0..1.
+
+    One minus how much of a code's squared information lies beside its best factor, mean over the codes;
+    a code that knows nothing counts 0, as in disentanglement_lib.
+
+    >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> modularity_score(factors, factors)
+    1.0
+    """
+    return modularity_of(read_information(codes, factors, bins, kinds, device))
+
+
+def modularity_of(known: Information) -> float:
+    squared_DK = np.square(known.mutual)
+    best_D = squared_DK.max(axis=1)
+    others = max(squared_DK.shape[1] - 1, 1)  # with one factor there is nothing beside it
+    beside_D = np.divide(squared_DK.sum(axis=1) - best_D, others * best_D, out=np.ones_like(best_D), where=best_D > 0)
+    return float((1.0 - beside_D).mean())
+
+
+def jemmig_score(
+    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+) -> float:
+    """Joint entropy minus MIG (Do & Tran 2020, section 4.5, https://arxiv.org/abs/1908.09961), in 0..1, normalised.
+
+    MIG that also asks the best code to know nothing but its factor: 1 - (H(z, v) - I(z; v) + I(z'; v)) / (H(v)
+    + log bins), z the best code and z' the second best; mean over the factors.
+
+    >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> jemmig_score(factors, factors)
+    1.0
+    """
+    return jemmig_of(read_information(codes, factors, bins, kinds, device))
+
+
+def jemmig_of(known: Information) -> float:
+    first_K, second_K = two_best(known.mutual, axis=0)
+    # Among codes that know equally much the one with the least else decides, whatever their order.
+    joint_K = np.where(known.mutual >= first_K - 1e-12, known.joint, np.inf).min(axis=0)
+    score_K = 1.0 - (joint_K - first_K + second_K) / (known.entropy + np.log(known.bins))
+    return float(np.clip(score_K.mean(), 0.0, 1.0))
+
+
+def dcimig_score(
+    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+) -> float:
+    """DCIMIG (Sepliarskaia et al. 2019, section 5, https://arxiv.org/abs/1910.05587), in 0..1.
+
+    Each code stands for the factor it knows best, with its gap to the next factor; each factor takes the
+    largest gap that stands for it; their sum, over the sum of the factors' entropies.
+
+    >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> dcimig_score(factors, factors)
+    1.0
+    """
+    return dcimig_of(read_information(codes, factors, bins, kinds, device))
+
+
+def dcimig_of(known: Information) -> float:
+    first_D, second_D = two_best(known.mutual, axis=1)
+    held_DK = np.where(known.mutual == first_D[:, None], (first_D - second_D)[:, None], 0.0)
+    return float(held_DK.max(axis=0).sum() / known.entropy.sum())
+
+
+def group_mig_score(
+    codes: Array,
+    factors: Array,
+    code_groups: Sequence[Hashable],
+    factor_groups: Sequence[Hashable],
+    *,
+    bins: int = BINS,
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> float:
+    """Group-MIG of weakly supervised group disentanglement, in -1..1: MIG between groups of codes.
+
+    For each factor, what the best code of the group that should hold it knows, minus what the best code
+    of all other groups knows, as a share of the factor's entropy. The groups are named by any labels, one
+    per code and one per factor; negative means that the wrong group knows more.
+
+    >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> group_mig_score(factors, factors, ["content", "style"], ["content", "style"])
+    1.0
+    >>> group_mig_score(factors, factors, ["content", "style"], ["style", "content"])
+    -1.0
+    """
+    table = read_table(codes, factors, kinds=kinds)
+    for name, groups, size in (
+        ("code_groups", code_groups, table.codes.shape[1]),
+        ("factor_groups", factor_groups, len(table.kinds)),
+    ):
+        if isinstance(groups, str) or len(groups) != size:
+            raise UserError(f"{name}: names {len(groups)} groups; accepted is one label for each of the {size}")
+    known = inform(count_table(table, bins=bins, device=device_of(codes, device)))
+    share_DK = known.mutual / known.entropy
+    right_DK = np.array([[code == factor_groups[k] for k in known.factors] for code in code_groups])
+    # A group without codes knows nothing.
+    right_K = np.where(right_DK, share_DK, 0.0).max(axis=0)
+    wrong_K = np.where(right_DK, 0.0, share_DK).max(axis=0)
+    return float((right_K - wrong_K).mean())
+
+
+__all__ = [
+    "contingency_table",
+    "dcimig_score",
+    "discretize",
+    "entropies",
+    "group_mig_score",
+    "jemmig_score",
+    "mig_per_factor",
+    "mig_score",
+    "mig_sup_score",
+    "modularity_score",
+    "mutual_information_matrix",
+    "table_information",
+]

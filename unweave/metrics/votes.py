@@ -1,6 +1,6 @@
-"""Scores by votes: fix one factor, look at which code stays still, and let a classifier guess the factor.
+"""Scores by votes: fix one factor, look at which codes stay still, and let a classifier guess the factor.
 
-Shape letters: N rows, D codes, K factors, V values of one factor, M votes, B rows per vote.
+Shape letters: N rows, D codes, K factors, V values of one factor, M votes, B rows (or pairs of rows) per vote.
 """
 
 from __future__ import annotations
@@ -9,7 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.metrics.information import Floats, Indices, Table, as_table, at_least, varying_factors
+from unweave.metrics.linear import class_scores, fit_logistic
+from unweave.metrics.table import (
+    Array,
+    Floats,
+    Indices,
+    Kinds,
+    Table,
+    at_least,
+    classes,
+    read_table,
+    varying,
+)
 
 _GATHERED = 2_000_000  # numbers gathered at once: 16 MB, whatever the size of the table
 
@@ -53,30 +64,53 @@ def active_codes(
     at_least("prune_below", prune_below, 0)
     deviation_D = np.sqrt(global_variances(codes_ND, rng, rows=variance_rows))
     active_D = (deviation_D >= prune_below) & (deviation_D > 0)  # nothing can be divided by 0, whatever the threshold
-    return codes_ND[:, active_D] / deviation_D[active_D]
+    scaled_ND = codes_ND[:, active_D]
+    scaled_ND /= deviation_D[active_D]  # in place: the table may be large
+    return scaled_ND
 
 
-def stillest_codes(
-    scaled_ND: Floats, factor_N: Indices, rng: np.random.Generator, *, votes: int, batch: int
-) -> Indices:
+class Fixed(NamedTuple):
+    """One factor that votes may hold fixed."""
+
+    rows: Indices  # of the table, where the factor is present [n]
+    labels: Indices  # its classes there [n]
+    groups: RowsByValue  # places in `rows`
+    inside: Indices  # where in its group each of them lies [n]
+
+
+def fixed_factors(table: Table) -> list[Fixed]:
+    """The factors that vary; a continuous one is held within one of 20 equal-width bins."""
+    found = (classes(table, k) for k in varying(table))
+    return [_fixed(rows, labels) for rows, labels in found]
+
+
+def _fixed(rows_n: Indices, labels_n: Indices) -> Fixed:
+    groups = rows_by_value(labels_n)
+    inside_n = np.empty_like(rows_n)
+    inside_n[groups.order_N] = np.arange(len(rows_n)) - np.repeat(groups.first_V, groups.count_V)
+    return Fixed(rows_n, labels_n, groups, inside_n)
+
+
+def stillest_codes(scaled_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int) -> Indices:
     """The votes of one fixed factor: in each group of rows sharing a value, the code that varies least, [M]."""
-    groups = rows_by_value(factor_N)
     # The value of a row drawn uniformly: frequent values are fixed as often as they occur.
-    values_M = factor_N[rng.integers(len(factor_N), size=votes)]
+    values_M = fixed.labels[rng.integers(len(fixed.labels), size=votes)]
     chunk = max(1, _GATHERED // (batch * scaled_ND.shape[1]))
     winners = [np.empty(0, np.int64)]
     for start in range(0, votes, chunk):
-        rows_MB = draw_groups(groups, values_M[start : start + chunk], rng, batch=batch)
-        winners.append(scaled_ND[rows_MB].var(axis=1, ddof=1).argmin(axis=1))
+        places_MB = draw_groups(fixed.groups, values_M[start : start + chunk], rng, batch=batch)
+        drawn_MBD = scaled_ND[fixed.rows[places_MB]]
+        drawn_MBD -= drawn_MBD[:, :1]  # so that a code that stands still has variance 0, not a rounding error
+        winners.append(drawn_MBD.var(axis=1, ddof=1).argmin(axis=1))
     return np.concatenate(winners)
 
 
-def vote_table(scaled_ND: Floats, factors_NK: Indices, rng: np.random.Generator, *, votes: int, batch: int) -> Indices:
+def vote_table(scaled_ND: Floats, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int) -> Indices:
     """How often each code was stillest while each factor was fixed, [D, K]; the factor is drawn uniformly."""
-    votes_K = np.bincount(rng.integers(factors_NK.shape[1], size=votes), minlength=factors_NK.shape[1])
+    votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))
     counts = [
-        np.bincount(stillest_codes(scaled_ND, factor, rng, votes=int(m), batch=batch), minlength=scaled_ND.shape[1])
-        for factor, m in zip(factors_NK.T, votes_K, strict=True)
+        np.bincount(stillest_codes(scaled_ND, fixed, rng, votes=int(m), batch=batch), minlength=scaled_ND.shape[1])
+        for fixed, m in zip(factors, votes_K, strict=True)
     ]
     return np.stack(counts, axis=1)
 
@@ -88,8 +122,8 @@ def majority_accuracy(train_DK: Indices, test_DK: Indices) -> float:
 
 
 def factor_vae_score(
-    codes: Table,
-    factors: Table,
+    codes: Array,
+    factors: Array,
     *,
     votes_train: int = 10_000,
     votes_test: int = 5_000,
@@ -97,6 +131,7 @@ def factor_vae_score(
     variance_rows: int = 10_000,
     prune_below: float = 0.05,
     seed: int = 0,
+    kinds: Kinds = None,
 ) -> float:
     """The FactorVAE metric (Kim & Mnih 2018, section 4, https://arxiv.org/abs/1802.05983), in 0..1.
 
@@ -107,12 +142,73 @@ def factor_vae_score(
     at_least("votes_train", votes_train, 1)
     at_least("votes_test", votes_test, 1)
     at_least("batch", batch, 2)
-    codes_ND, factors_NK = as_table(codes, factors)
-    factors_NK = factors_NK[:, varying_factors(factors_NK)]
+    table = read_table(codes, factors, kinds=kinds)
+    fixed = fixed_factors(table)
     rng = np.random.default_rng(seed)
-    scaled_ND = active_codes(codes_ND, rng, variance_rows=variance_rows, prune_below=prune_below)
+    scaled_ND = active_codes(table.codes, rng, variance_rows=variance_rows, prune_below=prune_below)
     if not scaled_ND.shape[1]:
         return 0.0
-    train_DK = vote_table(scaled_ND, factors_NK, rng, votes=votes_train, batch=batch)
-    test_DK = vote_table(scaled_ND, factors_NK, rng, votes=votes_test, batch=batch)
+    train_DK = vote_table(scaled_ND, fixed, rng, votes=votes_train, batch=batch)
+    test_DK = vote_table(scaled_ND, fixed, rng, votes=votes_test, batch=batch)
     return majority_accuracy(train_DK, test_DK)
+
+
+def draw_partners(fixed: Fixed, places_n: Indices, rng: np.random.Generator) -> Indices:
+    """For each place another one with the same value of the factor; the same place if it is the only one."""
+    labels_n = fixed.labels[places_n]
+    count_n = fixed.groups.count_V[labels_n]
+    first_n = fixed.groups.first_V[labels_n]
+    within_n = rng.integers(np.maximum(count_n - 1, 1))
+    # One place short of the group: what falls on the row itself, or after it, moves on by one.
+    within_n += (count_n > 1) & (within_n >= fixed.inside[places_n])
+    partners: Indices = fixed.groups.order_N[first_n + within_n]
+    return partners
+
+
+def differences(codes_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int) -> Floats:
+    """How far apart each code is in pairs of rows that share one factor, mean over the pairs of a vote, [M, D]."""
+    chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
+    found = [np.empty((0, codes_ND.shape[1]))]
+    for start in range(0, votes, chunk):
+        left = rng.integers(len(fixed.rows), size=(min(chunk, votes - start), batch))
+        right = draw_partners(fixed, left, rng)
+        found.append(np.abs(codes_ND[fixed.rows[left]] - codes_ND[fixed.rows[right]]).mean(axis=1))
+    return np.concatenate(found)
+
+
+def difference_table(
+    codes_ND: Floats, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
+) -> tuple[Floats, Indices]:
+    """Votes [M, D] and which factor each held fixed [M]; the factor is drawn uniformly."""
+    votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))
+    found = [differences(codes_ND, fixed, rng, votes=int(m), batch=batch) for fixed, m in zip(factors, votes_K)]
+    return np.concatenate(found), np.repeat(np.arange(len(factors)), votes_K)
+
+
+def beta_vae_score(
+    codes: Array,
+    factors: Array,
+    *,
+    votes_train: int = 10_000,
+    votes_test: int = 5_000,
+    batch: int = 64,
+    seed: int = 0,
+    kinds: Kinds = None,
+) -> float:
+    """The beta-VAE metric (Higgins et al. 2017, section 3, https://openreview.net/forum?id=Sy2fzU9gl), in 0..1.
+
+    A vote draws `batch` pairs of rows that agree in one factor, and takes the mean absolute difference of each
+    code over the pairs; a linear classifier guesses the factor. The score is its accuracy on other votes.
+    """
+    at_least("votes_train", votes_train, 1)
+    at_least("votes_test", votes_test, 1)
+    at_least("batch", batch, 1)
+    table = read_table(codes, factors, kinds=kinds)
+    fixed = fixed_factors(table)
+    rng = np.random.default_rng(seed)
+    train_MD, label_M = difference_table(table.codes, fixed, rng, votes=votes_train, batch=batch)
+    test_MD, test_label_M = difference_table(table.codes, fixed, rng, votes=votes_test, batch=batch)
+    if len(fixed) == 1:
+        return 1.0
+    weights = fit_logistic(train_MD, label_M, len(fixed))
+    return float((class_scores(weights, test_MD).argmax(axis=1) == test_label_M).mean())

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from torch import nn
 
 from unweave.contract import UserError
-from unweave.nn.conv import Double, Halve
+from unweave.nn.conv import Double, Halve, Stack
 
 Shape = tuple[int, int, int]
 
@@ -52,15 +52,18 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
     halvings = len(plan.channels)
     side = (height >> halvings, width >> halvings)
     features = plan.channels[-1] * side[0] * side[1]
-    down: list[nn.Module] = []
-    for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False):
-        down += [Halve(before, after, kernel), nn.ReLU()]
-    encoder = [*down, nn.Flatten(), *_chain((features, *plan.dense), nn.ReLU), nn.Linear(plan.dense[-1], 2 * latents)]
-    up: list[nn.Module] = [*_chain((latents, *plan.dense[::-1], features), nn.ReLU)]
-    up += [nn.Unflatten(1, (plan.channels[-1], *side))]
-    for before, after in zip((plan.channels[-1], *plan.up), (*plan.up, channels), strict=True):
-        up += [Double(before, after), nn.ReLU()]
-    return nn.Sequential(*encoder), nn.Sequential(*up[:-1])
+    down = Stack(
+        *(
+            Halve(before, after, kernel, relu=True)
+            for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False)
+        )
+    )
+    encoder = [down, nn.Flatten(), *_chain((features, *plan.dense), nn.ReLU), nn.Linear(plan.dense[-1], 2 * latents)]
+    widths = (plan.channels[-1], *plan.up)
+    up = Stack(*(Double(*pair, relu=True) for pair in pairwise(widths)), Double(widths[-1], channels))
+    dense = _chain((latents, *plan.dense[::-1], features), nn.ReLU)
+    decoder = [*dense, nn.Unflatten(1, (plan.channels[-1], *side)), up]
+    return nn.Sequential(*encoder), nn.Sequential(*decoder)
 
 
 def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:

@@ -181,15 +181,16 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
     found = []
     for moved in traverse(trained, latent_order(result), starts=starts, seed=seed):
         z = moved.latent
-        k, alive = int(known_ZK[z].argmax()), bool(result.alive[z])
+        alive = bool(result.alive[z])
+        k = int(known_ZK[z].argmax()) if result.factor_names else None
         found.append(
             {
                 "name": f"z{z}",
                 "alive": alive,
                 "kl": float(result.kl[z]),
                 "weight": float(np.nan_to_num(result.kl[z] / most)),
-                "factor": text.pretty(result.factor_names[k]),
-                "share": float(known_ZK[z, k]),
+                "factor": "" if k is None else text.pretty(result.factor_names[k]),
+                "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": moved.low,
                 "high": moved.high,
                 "strips": [_picture(images) for images in (moved.strips if alive else moved.strips[:1])],

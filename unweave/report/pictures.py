@@ -156,11 +156,11 @@ def _sheet(rows: Sequence[_Row], width: int = 900) -> bytes:
 def latent_label(result: Evaluation, latent: int) -> tuple[str, str]:
     """A latent's heading and the note under it: "z3 · posX 72 %", "KL 2.31 nats"."""
     known_K = shares(result)[latent]
-    k = int(known_K.argmax())
+    k = int(known_K.argmax()) if len(known_K) else 0
     note = f"KL {number(float(result.kl[latent]))} nats" if np.isfinite(result.kl[latent]) else ""
     if not result.alive[latent]:
         return f"z{latent} · unused", note
-    if known_K[k] < 0.02:
+    if not len(known_K) or known_K[k] < 0.02:
         return f"z{latent}", note
     return f"z{latent} · {pretty(result.factor_names[k])} {percent(float(known_K[k]))}", note
 

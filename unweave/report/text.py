@@ -199,7 +199,7 @@ def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: i
     return (
         f"{method_title(config['method'])} on {config['data']} ({height} × {width}, {colour}), "
         f"{config['steps']:,} steps of {config['batch']:,} {unit}, seed {config['seed']}.{stopped} "
-        f"The data are {data.size:,} images that differ in {factors}; {told}."
+        f"The data are {data.size:,} images {f'that differ in {factors}' if factors else 'of unknown factors'}; {told}."
     )
 
 

@@ -1,0 +1,147 @@
+"""Many models at once: microseconds per model and step, for every number of models and every strategy, in one run.
+
+python benchmarks/fleet.py --method beta_tcvae --device cuda --precision bf16 --replicas 1,4,16,64,256
+python benchmarks/fleet.py --parity --precision float32     # run k alone against run k among others, every method
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+import torch
+
+from unweave.data import load_data
+from unweave.engine.fleet import make_fleet
+from unweave.engine.program import State, initial_state
+from unweave.methods import METHODS
+from unweave.nn.conv import convolutions
+from unweave.train import build, build_program, find_device, find_method, optimizer_settings, resolve
+
+FLOOR = 20.0  # microseconds: 5.3 GFLOP and 80 MB of activations moved once per pass, on one H200
+
+
+def replicas(method: str, data, count: int, arguments) -> tuple[list, list]:
+    """Programs and states of `count` runs that differ in seed and learning rate."""
+    cls = find_method(method)
+    fixed, hyper = resolve(cls, {"net": arguments.net})
+    supervision = "pairs(k=1)" if method.startswith("ada") else "none"
+    programs, states = [], []
+    for seed in range(count):
+        config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": arguments.device}
+        config |= {"batch": arguments.batch, "supervision": supervision, "precision": arguments.precision}
+        config["optimizer"] = optimizer_settings(cls, 1e-4 * (1 + seed % 4), 0.0)
+        built = build(cls, config, data)
+        last = torch.tensor(10**9, device=arguments.device)
+        programs.append(build_program(config, built, data)._replace(last=last))
+        states.append(initial_state(built))
+    return programs, states
+
+
+def measure(method: str, data, count: int, strategy: str, arguments) -> None:
+    """One line: how long a step takes, how much memory it needs."""
+    cuda = arguments.device.startswith("cuda")
+    if cuda:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    began = time.perf_counter()
+    engine = ("graph" if strategy != "loop" else "loop") if cuda else arguments.engine
+    fleet = make_fleet(*replicas(method, data, count, arguments), strategy=strategy, engine=engine)
+    ready = time.perf_counter() - began
+    steps = arguments.steps or max(5, 2000 // count if cuda and strategy != "loop" else 20 // count)
+    fleet.run(max(2, steps // 10))
+    times = []
+    for _ in range(arguments.repeats):
+        began = time.perf_counter()
+        fleet.run(steps)
+        times.append((time.perf_counter() - began) / steps / count * 1e6)
+    memory = f"{torch.cuda.max_memory_allocated() / 2**30:6.1f} GiB" if cuda else ""
+    share = f"{100 * FLOOR / statistics.median(times):4.0f} % of the floor" if cuda else ""
+    print(
+        f"  {method:12} {strategy:8} R={count:<4} {statistics.median(times):9.1f} us a model and step "
+        f"({min(times):.1f} to {max(times):.1f}) {share} {memory} ready in {ready:.0f} s",
+        flush=True,
+    )
+    if arguments.profile:
+        profile(fleet)
+
+
+def profile(fleet) -> None:
+    """The kernels that take the most time."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as prof:
+        fleet.run(5)
+    rows = sorted(prof.key_averages(), key=lambda r: -r.device_time_total)
+    total = sum(r.device_time_total for r in rows)
+    for row in rows[:40]:
+        time_us, share = row.device_time_total / 5, 100 * row.device_time_total / total
+        print(f"    {time_us:9.1f} us {share:5.1f} %  x{row.count / 5:<4.0f} {row.key[:110]}")
+
+
+def distance(one: State, other: State) -> float:
+    """Norm of the difference of all parameters over their norm."""
+    pairs = [(one.params[n].double(), other.params[n].double()) for n in one.params]
+    return float(sum((a - b).square().sum() for a, b in pairs).sqrt() / sum(b.square().sum() for _, b in pairs).sqrt())
+
+
+def parity(method: str, data, arguments) -> None:
+    """After 20 steps: three replicas, trained among all, against each alone in the plain loop.
+
+    Beside it what rounding alone does: the same run alone, its convolutions once as patches and once by the library.
+    """
+    programs, states = replicas(method, data, arguments.among, arguments)
+    fleet = make_fleet(programs, states, strategy="batched", engine="loop")
+    told = fleet.run(20)
+    gaps, losses, rounding = [], [], []
+    for k in sorted({0, arguments.among // 3, arguments.among - 1}):
+        ends = []
+        for way in ("library", "patches"):
+            alone = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="loop", engine="loop")
+            with convolutions(way):
+                done = alone.run(20)[0]
+            ends.append(alone.states()[0])
+        gaps.append(distance(fleet.states()[k], ends[0]))
+        rounding.append(distance(ends[1], ends[0]))
+        losses.append(abs(told[k].logs["loss"] / done.logs["loss"] - 1))
+    print(
+        f"  {method:12} {arguments.precision} R={arguments.among}: weights {max(gaps):.1e}, loss {max(losses):.1e}; "
+        f"rounding alone: weights {max(rounding):.1e}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--method", default="beta_tcvae")
+    parser.add_argument("--data", default="sprites")
+    parser.add_argument("--net", default="locatello")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--engine", default="loop", help="on a CPU: loop or compiled")
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--replicas", default="1,4,16,64,256")
+    parser.add_argument("--strategies", default="loop,streams,vmap,batched")
+    parser.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--profile", action="store_true", help="list the kernels of a step")
+    parser.add_argument("--parity", action="store_true", help="compare with runs trained alone instead of timing")
+    parser.add_argument("--among", type=int, default=64)
+    arguments = parser.parse_args()
+    arguments.device = find_device(arguments.device, arguments.precision)
+    if arguments.device.startswith("cuda"):
+        print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    torch.set_float32_matmul_precision("high" if arguments.precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = arguments.precision != "float32"
+    data = load_data(arguments.data).to(arguments.device)
+    print(f"{arguments.net}, batch {arguments.batch}, {arguments.data} {data.shape}, {arguments.precision}")
+    for method in METHODS if arguments.method == "all" else arguments.method.split(","):
+        if arguments.parity:
+            parity(method, data, arguments)
+            continue
+        for count in map(int, arguments.replicas.split(",")):
+            for strategy in arguments.strategies.split(","):
+                measure(method, data, count, strategy, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Somebody else's data set, item by item, is ours."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from own_pictures import drawn
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+
+import unweave as uw
+from unweave.contract import UserError
+from unweave.data import load_data
+
+BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)
+
+
+class Items(Dataset):
+    def __init__(self, items, **more):
+        self.items = items
+        self.__dict__.update(more)
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, number):
+        return self.items[number]
+
+
+def everything(data):
+    return data.images(torch.arange(data.size)).numpy()
+
+
+@pytest.mark.parametrize("form", ["tensor", "bytes", "NHWC", "picture"])
+def test_images_of_every_form(form):
+    one = {
+        "tensor": lambda row: torch.from_numpy(row) / 255.0,
+        "bytes": torch.from_numpy,
+        "NHWC": lambda row: row.transpose(1, 2, 0),
+        "picture": lambda row: Image.fromarray(row.transpose(1, 2, 0)),
+    }[form]
+    data = load_data(Items([one(row) for row in BYTES]))
+    assert np.allclose(everything(data), BYTES / 255.0) and data.pixels.dtype == torch.uint8
+    assert data.factor_names == ()
+
+
+def test_labels_of_tuples():
+    data = load_data(TensorDataset(torch.from_numpy(BYTES), torch.arange(6) % 3, torch.arange(6) / 4))
+    assert data.factor_names == ("label0", "label1") and data.kinds == ("discrete", "continuous")
+    named = load_data(Items([(row, i % 2) for i, row in enumerate(BYTES)], classes=["cat", "dog"]))
+    assert named.factor_names == ("label",) and named.factor_values == (("cat", "dog"),)
+    several = load_data(Items([(row, np.array([i % 2, i % 3])) for i, row in enumerate(BYTES)]), names=["v"])
+    assert several.factor_names == ("v0", "v1")
+    assert load_data(Subset(named_items(), [0, 2, 4])).size == 3
+
+
+def named_items():
+    return Items([(row, i) for i, row in enumerate(BYTES)])
+
+
+def test_dictionaries_as_hugging_face_has_them():
+    rows = [
+        {"image": drawn(20, 14 + i), "label": i % 2, "age": i + 0.5, "box": [[1, 2]], "text": "t"} for i in range(6)
+    ]
+    source = Items(rows, features={"label": SimpleNamespace(names=["cat", "dog"])}, column_names=list(rows[0]))
+    data = load_data(source, size=16)
+    assert data.shape == (3, 16, 16)
+    assert data.factor_names == ("label", "age") and data.factor_values[0] == ("cat", "dog")
+    assert data.about.left_out == {"text": "always 't'"}
+    with pytest.raises(UserError, match="data\\['train'\\]"):
+        load_data({"train": source, "test": source})
+
+
+def test_hugging_face_itself():
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
+    rows = {"image": [drawn(16, 16) for _ in range(4)], "label": [0, 1, 0, 1]}
+    data = load_data(datasets.Dataset.from_dict(rows, features=features))
+    assert data.factor_values == (("cat", "dog"),)
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        yield BYTES[0]
+
+
+@pytest.mark.parametrize(
+    "source, options, said",
+    [
+        (Items([BYTES[0]]), {}, "1 items"),
+        (Items([BYTES[0], BYTES[1, :, :8, :8]]), {}, r"item 1 .*\[3, 8, 8\].*size=64"),
+        (Items([torch.randn(3, 8, 8) for _ in range(3)]), {}, "floats from"),
+        (Items([{"a": 1}, {"a": 2}]), {}, "item 0 has no image"),
+        (Items([{"a": BYTES[0]}] * 2), {"image": "b"}, "image 'b' does not exist"),
+        (Items(["x", "y"]), {}, "item 0 is a str"),
+        (Items([(BYTES[0], 1)] * 2), {"names": ["a", "b"]}, "2 entries for 1 labels"),
+        (Items([BYTES[0]] * 2), {"fold": 1}, "option 'fold' does not exist"),
+        (DataLoader(Items([BYTES[0]] * 2)), {}, "loader.dataset"),
+        (Endless(), {}, "map-style"),
+    ],
+)
+def test_refused(source, options, said):
+    with pytest.raises(UserError, match=said):
+        load_data(source, **options)
+
+
+def test_trains(tmp_path):
+    run = uw.train("vae", named_items(), steps=2, batch=4, net="small", latents=3, device="cpu", out=tmp_path / "r")
+    with pytest.raises(UserError, match="arrays in memory"):
+        uw.load(run.folder.path)
+    assert uw.load(run.folder.path, data=load_data(named_items())).encode(BYTES / 255.0).shape == (6, 3)

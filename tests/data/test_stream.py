@@ -1,0 +1,153 @@
+"""A store in a file gives the batches a set in memory gives, and a stream of them the same again."""
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import unweave as uw
+from unweave.data import Sampler
+from unweave.data.arrays import Arrays
+from unweave.data.stream import Staged, Stream, Writer, mapped, step_keys
+from unweave.ops.noise import fold
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
+FACTORS = np.stack([np.arange(300) % 5, np.arange(300) // 5 % 4], axis=1)
+
+
+@pytest.fixture
+def sets(tmp_path):
+    """The same images held in memory and left in a file."""
+    with Writer(tmp_path / "store.npy") as writer:
+        for row in PIXELS:
+            writer.add(row)
+    store = mapped(tmp_path / "store.npy")
+    return Arrays(PIXELS, FACTORS), Arrays(store, FACTORS, copy=False, resident=False)
+
+
+def test_a_store_is_an_ordinary_npy(tmp_path, sets):
+    path = tmp_path / "store.npy"
+    assert np.array_equal(np.load(path), PIXELS)
+    store = mapped(path)
+    store[0] = 0  # memory only
+    assert np.array_equal(np.load(path), PIXELS)
+
+
+@pytest.mark.parametrize("count", [1, 12345])
+def test_rows_are_counted_at_the_end(tmp_path, count):
+    with Writer(tmp_path / "s.npy") as writer:
+        for number in range(count):
+            writer.add(np.full((2,), number % 256, np.uint8))
+    assert np.load(tmp_path / "s.npy").shape == (count, 2)
+
+
+def test_nothing_half_written(tmp_path):
+    with pytest.raises(KeyboardInterrupt), Writer(tmp_path / "s.npy") as writer:
+        writer.add(np.zeros(3, np.uint8))
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_key_gives_the_same_batch(sets):
+    resident, streamed = (Sampler(data, ("x", "second")) for data in sets)
+    for key in range(5):
+        one, other = (sampler(torch.tensor(key), 32) for sampler in (resident, streamed))
+        assert torch.equal(one.x, other.x) and torch.equal(one.second, other.second)
+
+
+@pytest.mark.parametrize(
+    "needs, supervision",
+    [
+        (("x",), "none"),
+        (("x", "second", "number"), "none"),
+        (("x", "labelled", "labels"), "labels(n=50)"),
+        (("groups", "group_id"), "groups(by=['factor0'], size=3)"),
+    ],
+)
+def test_a_stream_is_what_the_engine_would_draw(sets, needs, supervision):
+    resident, streamed = (Sampler(data, needs, supervision) for data in sets)
+    stream = Stream(streamed, step_keys(seed=11, step=7, phases=2, block=4), 8)
+    seed = torch.tensor(11)
+    try:
+        for step, phase in itertools.product(range(7, 13), range(2)):
+            expected = resident(fold(fold(fold(seed, torch.tensor(step)), phase), "data"), 8)
+            for name, field in next(stream)._asdict().items():
+                wanted = getattr(expected, name)
+                assert (field is None) == (wanted is None)
+                if field is not None:
+                    assert torch.equal(field / 255.0 if field.dtype == torch.uint8 else field, wanted), name
+    finally:
+        stream.close()
+
+
+def test_an_end_and_an_error_are_handed_on(sets):
+    stream = Stream(Sampler(sets[1], ("x",)), iter([torch.arange(3)]), 4)
+    assert len(list(stream)) == 3
+    stream.close()
+
+    def broken():
+        raise OSError("the disk is gone")
+        yield
+
+    stream = Stream(Sampler(sets[1], ("x",)), broken(), 4)
+    with pytest.raises(OSError, match="gone"):
+        next(stream)
+    stream.close()
+
+
+def test_staged_batches_stay_in_their_place(sets):
+    """What an engine that replays a recorded step reads: the same memory, filled anew before every step."""
+    resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
+    stream = Stream(streamed, step_keys(0, 0, phases=2), 8)
+    staged = Staged(stream, 2, "cpu")
+    places = [slot.x.data_ptr() for slot in staged._slots]
+    key = torch.tensor(0)
+    for step in range(5):
+        staged.advance()
+        for phase in range(2):
+            seen = staged(key, 8)
+            expected = resident(fold(fold(fold(key, torch.tensor(step)), phase), "data"), 8)
+            assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
+    assert [slot.x.data_ptr() for slot in staged._slots] == places
+    stream.close()
+
+
+def test_training_from_a_file_is_training_from_memory(sets, tmp_path):
+    options = dict(steps=4, batch=8, net="small", latents=3, device="cpu", engine="loop")
+    runs = [uw.train("vae", data, out=tmp_path / str(number), **options) for number, data in enumerate(sets)]
+    one, other = (run.method.state_dict() for run in runs)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_drawing_from_a_file_can_be_recorded(sets):
+    sampler = Sampler(sets[1], ("x",))
+    recorded = make_fx(lambda key: sampler(key, 8).x)(torch.tensor(1))
+    for key in range(3):
+        assert torch.equal(recorded(torch.tensor(key)), sampler(torch.tensor(key), 8).x)
+
+
+def test_what_stays_on_the_host(sets):
+    resident, streamed = sets
+    assert "pixels" in dict(resident.named_buffers()) and "pixels" not in dict(streamed.named_buffers())
+    moved = streamed.to("meta")
+    assert moved.pixels.device.type == "cpu" and moved.classes.device.type == "meta"
+
+
+def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch):
+    """As on a GPU, where the host draws ahead; interrupted and gone on with, too."""
+    monkeypatch.setattr(sys.modules["unweave.train"], "streams", lambda config, data: not data.resident)
+    options = dict(steps=6, batch=8, net="small", latents=3, device="cpu", engine="loop", log_every=2, lr=1e-3)
+    whole = uw.train("factor_vae", sets[0], out=tmp_path / "memory", **options)
+
+    def stop(progress):
+        if progress.step == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        uw.train("factor_vae", sets[1], out=tmp_path / "file", observe=stop, checkpoint_every=2, **options)
+    again = uw.resume(tmp_path / "file", data=sets[1])
+    for name, value in whole.method.state_dict().items():
+        assert torch.equal(value, again.method.state_dict()[name]), name

@@ -1,0 +1,237 @@
+"""Views: what they keep, what they leave out, and that text and Python say the same."""
+
+import json
+import math
+
+import pytest
+import torch
+from scipy import stats
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import unweave as uw
+from unweave.contract import UserError
+from unweave.data import Dataset, Digits, Rooms, Sampler, load_data
+from unweave.data.spec import call_text
+from unweave.data.views import VIEWS, correlated, frames_of, holdout, noisy, split, subset
+
+
+class Grid(Dataset):
+    """A grid whose images are its factor classes."""
+
+    name, shape, options = "grid", (3, 1, 1), {}
+    factor_names, factor_sizes = ("shape", "x", "y"), (3, 8, 8)
+    factor_values = (("cube", "ball", "cone"), tuple(map(float, range(8))), tuple(map(float, range(8))))
+    size = math.prod(factor_sizes)
+
+    def images(self, index_B):
+        return self.factors(index_B).float()[..., None, None] / 10
+
+
+class Film(Grid):
+    """Twelve videos of sixteen frames."""
+
+    name, grid, frames = "film", False, 16
+
+
+def everything(data):
+    return torch.arange(data.size)
+
+
+def test_first_random_and_named_observations():
+    data = Digits()
+    assert torch.equal(subset(data, first=10).images(torch.arange(10)), data.pixels[:10])
+    named = subset(data, indices=[5, 1700, 5])
+    assert torch.equal(named.images(torch.arange(3)), data.pixels[[5, 1700, 5]]) and named.size == 3
+    drawn = [subset(data, random=50, seed=seed).index_N for seed in (0, 0, 1)]
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2]) and len(drawn[0].unique()) == 50
+    assert torch.equal(named.factors(torch.arange(3)), data.factors(torch.tensor([5, 1700, 5])))
+    assert torch.equal(named.values(torch.arange(3)), data.values(torch.tensor([5, 1700, 5])))
+
+
+def test_classes_of_a_grid_make_a_grid():
+    view = subset(Grid(), where={"shape": ["ball", 2], "y": [0, 3, 7]})
+    assert view.grid and view.factor_sizes == (2, 8, 3) and view.size == 48
+    assert view.factor_values[0] == ("ball", "cone") and view.factor_values[2] == (0.0, 3.0, 7.0)
+    shown = (view.images(everything(view))[..., 0, 0] * 10).round().long()
+    assert shown[:, 0].unique().tolist() == [1, 2] and shown[:, 2].unique().tolist() == [0, 3, 7]
+    assert len(shown.unique(dim=0)) == 48
+    batch = Sampler(view, ("x", "pair"), "pairs(k=1)")(torch.tensor(0), 500)
+    assert ((batch.x != batch.pair).flatten(1).sum(1) == 1).all()
+
+
+def test_classes_of_anything_else_are_looked_for():
+    view = subset(Digits(), where={"digit": 3})
+    assert not view.grid and view.size == 183 and (view.factors(everything(view)) == 3).all()
+    assert view.factor_sizes == (10,)
+
+
+def test_held_out_combinations():
+    data, combination = Grid(), {"shape": ["cube"], "x": [0, 1]}
+    train, test = (holdout(data, combination=combination, part=part) for part in ("train", "test"))
+    assert train.size == 192 - 16 and test.size == 16
+    both = torch.cat([train.index_N, test.index_N])
+    assert torch.equal(both.sort().values, everything(data))
+    held = test.factors(everything(test))
+    assert (held[:, 0] == 0).all() and (held[:, 1] <= 1).all()
+    rest = train.factors(everything(train))
+    assert not ((rest[:, 0] == 0) & (rest[:, 1] <= 1)).any() and rest[:, 0].unique().tolist() == [0, 1, 2]
+
+
+def test_splits_are_a_function_of_the_seed():
+    data = Digits()
+    train, validation = (split(data, part=part, fraction=0.8, seed=3) for part in ("train", "validation"))
+    assert train.size == 1438 and validation.size == 359
+    assert torch.equal(torch.cat([train.index_N, validation.index_N]).sort().values, everything(data))
+    assert torch.equal(split(data, fraction=0.8, seed=3).index_N, train.index_N)
+    assert not torch.equal(split(data, fraction=0.8, seed=4).index_N, train.index_N)
+    kept = torch.stack([torch.isin(everything(data), split(data, fraction=0.5, seed=s).index_N) for s in range(40)])
+    assert float(kept.sum(0).double().var()) == pytest.approx(10.0, abs=1.2)  # as often as 40 fair coins say
+
+
+def test_videos_stay_whole():
+    data = Film()
+    for view in (split(data, fraction=0.5), subset(data, random=4), subset(data, first=2), noisy(data)):
+        assert frames_of(view) == 16 and view.size % 16 == 0
+        clips = Sampler(view, ("clips",), "clips(length=4)").plan(torch.tensor(0), 50)["clips"]
+        origin = view.origin(clips) if hasattr(view, "origin") else clips
+        assert (origin.diff(dim=1) == 1).all() and (origin[:, 0] // 16 == origin[:, -1] // 16).all()
+    assert subset(data, first=2).size == 32 and frames_of(subset(data, where={"shape": [1]})) == 16
+    assert frames_of(subset(data, indices=[3, 4, 5])) == 1 and frames_of(Grid()) == 1
+
+
+def test_a_last_factor_called_frame_makes_a_video():
+    data = Grid()
+    data.factor_names = ("shape", "x", "frame")
+    assert frames_of(data) == 8
+    clips = Sampler(data, ("clips",), "clips(length=8)").plan(torch.tensor(0), 20)["clips"]
+    assert (clips[:, 0] % 8 == 0).all()
+
+
+def test_correlated_factors_have_the_stated_probabilities():
+    data, sigma = Grid(), 0.3
+    view = correlated(data, factors=["x", "y"], sigma=sigma, size=50_000)
+    found = view.factors(everything(view))
+    grid = torch.arange(8).double() / 7.0
+    expected = (-((grid[:, None] - grid) ** 2) / (2 * sigma**2)).exp()
+    counts = torch.bincount(found[:, 1] * 8 + found[:, 2], minlength=64).numpy()
+    assert stats.chisquare(counts, (50_000 * expected / expected.sum()).flatten().numpy()).pvalue > 1e-3
+    assert stats.chisquare(torch.bincount(found[:, 0]).numpy()).pvalue > 1e-3
+    strengths = [correlated(data, factors=["x", "y"], sigma=s).factors(everything(data))[:, 1:] for s in (0.1, 0.7)]
+    strong, weak = (torch.corrcoef(pair.double().T)[0, 1] for pair in strengths)
+    assert strong > 0.9 > 0.5 > weak > 0.05
+    other = correlated(data, factors=["x", "y"], sigma=sigma, size=50_000, seed=1)
+    assert not torch.equal(view.index_N, other.index_N)
+
+
+def test_pairs_of_correlated_data_change_freely():
+    """The first of a pair follows the correlation; a change on purpose does not."""
+    view = correlated(Grid(), factors=["x", "y"], sigma=0.05)
+    batch = Sampler(view, ("x", "pair"), "pairs(k=1)")(torch.tensor(1), 4000)
+    first, second = ((t[..., 0, 0] * 10).round() for t in (batch.x, batch.pair))
+    assert (first[:, 1] - first[:, 2]).abs().max() <= 1
+    assert ((first != second).sum(1) == 1).all() and (second[:, 1] - second[:, 2]).abs().max() == 7
+    with pytest.raises(UserError, match="not a full grid"):
+        subset(Digits(), first=5).index(torch.zeros(1, 1, dtype=torch.int64))
+
+
+def test_noise():
+    data = Digits()
+    view, other = noisy(data, sigma=0.2), noisy(data, sigma=0.2, seed=1)
+    index = torch.arange(400)
+    x = view.images(index)
+    assert torch.equal(x, view.images(index)) and not torch.equal(x, other.images(index))
+    assert x.min() >= 0 and x.max() <= 1
+    middle = (data.images(index) - 0.5).abs() < 0.01  # far from 0 and 1 nothing is cut
+    noise = (x - data.images(index))[middle]
+    assert stats.kstest(noise.numpy(), stats.norm(0, 0.2).cdf).pvalue > 1e-3
+    assert torch.equal(view.factors(index), data.factors(index)) and view.grid == data.grid
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "subset(data='digits', first=100)",
+        "subset(data='digits(size=16)', where={'digit': [1, 2]})",
+        "split(data='digits', part='validation', fraction=0.75, seed=2)",
+        "noisy(data=\"split(data='digits')\", sigma=0.05)",
+        "holdout(data='rooms(size=8)', combination={'shape': ['cube'], 'scale': [0]}, part='test')",
+        "correlated(data='rooms(size=8)', factors=['floor_hue', 'wall_hue'], sigma=0.4, size=1000)",
+    ],
+)
+def test_text_python_and_config_agree(text, cache):
+    data = load_data(text)
+    again = load_data(data.name, **json.loads(json.dumps(data.options)))
+    index = torch.arange(20)
+    assert data.info == again.info and data.name == text.split("(")[0]
+    assert torch.equal(data.images(index), again.images(index))
+    assert load_data(call_text(data.name, data.options)).info == data.info
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: noisy(subset(Rooms(size=8), where={"shape": [1, 3]})),
+        lambda: correlated(Rooms(size=8), factors=["scale", "shape"], size=100),
+        lambda: split(Digits()),
+    ],
+)
+def test_can_be_recorded_and_mapped(cache, make):
+    view = make()
+    index, other = torch.tensor([[3, 5], [8, 1]]), torch.tensor([[2, 2], [7, 0]])
+    recorded = make_fx(torch.vmap(lambda i: (view.images(i), view.factors(i))))(other)
+    images, factors = recorded(index)
+    for row in range(2):
+        torch.testing.assert_close(images[row], view.images(index[row]))
+        assert torch.equal(factors[row], view.factors(index[row]))
+
+
+def test_in_a_run(tmp_path):
+    text = "split(data='digits', fraction=0.5)"
+    run = uw.train("vae", text, steps=2, batch=4, net="small", latents=3, out=tmp_path / "run")
+    loaded = uw.load(tmp_path / "run")
+    assert loaded.data.size == 898 and torch.equal(loaded.data.index_N, run.data.index_N)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("subset(first=3)", "'data' is missing"),
+        ("subset(data='digits')", "one of first, random, indices and where; none given"),
+        ("subset(data='digits', first=3, random=4)", "first.*random"),
+        ("subset(data='digits', first=0)", "first=0.*1 to 1797"),
+        ("subset(data='digits', random=1798)", "random=1798.*1 to 1797"),
+        ("subset(data='digits', indices=[0, 1797])", "1797 is not accepted.*0 to 1796"),
+        ("subset(data='digits', indices=[])", "leaves no observation"),
+        ("subset(data='digits', indices=1.5)", "1.5 is not accepted"),
+        ("subset(data='digits', where={'digit': 3.5})", "class 3.5 of 'digit'"),
+        ("subset(data='digits', where={3: [1]})", "'3' does not exist"),
+        ("subset(data='digits', where=3)", "where=3"),
+        ("subset(data='digits', where={'digits': [1]})", "did you mean 'digit'"),
+        ("subset(data='digits', where={'digit': [10]})", "class 10 of 'digit'.*0 to 9"),
+        ("subset(data='digits', where={'digit': []})", "'digit' has no class"),
+        ("subset(data='digits', where={})", "where=\\{\\}"),
+        ("subset(data='rooms(size=8)', where={'shape': ['cubes']})", "'cubes'.*cube, cylinder"),
+        ("subset(data='digit', first=3)", "did you mean 'digits'"),
+        ("subset(data=3, first=3)", "3"),
+        ("split(data='digits', part='test')", "'test' does not exist"),
+        ("split(data='digits', fraction=1.0)", "fraction=1.0"),
+        ("split(data='digits', fraction=0)", "fraction=0"),
+        ("split(data='digits', seed=-1)", "seed=-1"),
+        ("holdout(data='digits')", "'combination' is missing"),
+        ("holdout(data='digits', combination={'digit': [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]})", "leaves no observation"),
+        ("correlated(data='digits', factors=['digit'])", "two factors"),
+        ("correlated(data='digits', factors=3)", "factors=3.*two factors"),
+        ("correlated(data='digits', factors=['digit', 'size'])", "'size' does not exist"),
+        ("correlated(data='rooms(size=8)', factors=['scale', 'shape'], sigma=0)", "sigma=0"),
+        ("noisy(data='digits', sigma=-1)", "sigma=-1"),
+        ("noisy(data='digits', strength=1)", "'strength'"),
+    ],
+)
+def test_refused(text, said, cache):
+    with pytest.raises(UserError, match=said) as error:
+        load_data(text)
+    assert "\n" not in str(error.value)
+
+
+def test_every_view_is_listed_under_its_own_name():
+    assert all(view.__name__ == name for name, view in VIEWS.items())

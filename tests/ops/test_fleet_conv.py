@@ -1,0 +1,108 @@
+"""Convolutions with a replica axis against torch's own, one model at a time; the kernels against the plain form."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.func import vmap
+
+from unweave.nn.conv import Double, Halve, Stack, convolutions
+from unweave.ops import fleet_conv
+
+
+def stack(channels):
+    torch.manual_seed(0)
+    down = [Halve(channels, 6, 4, relu=True), Halve(6, 5, 2, relu=True)]
+    return Stack(*down, Double(5, 4, relu=True), Double(4, channels)).double()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_replicas_are_models_of_their_own(channels):
+    layers = stack(channels)
+    names = [n for n, _ in layers.named_parameters()]
+    params = {n: torch.randn(3, *p.shape, dtype=torch.float64) for n, p in layers.named_parameters()}
+    x = torch.randn(3, 2, channels, 8, 12, dtype=torch.float64)
+    probe = torch.randn(3, 2, channels, 8, 12, dtype=torch.float64)
+
+    def gradients(way):
+        leaves = {n: t.clone().requires_grad_() for n, t in params.items()}
+        image = x.clone().requires_grad_()
+
+        def one(mine, picture):
+            return torch.func.functional_call(layers, mine, (picture,))
+
+        with convolutions(way):
+            if way == "fleet":
+                out = vmap(one)(leaves, image)
+            else:
+                out = torch.stack([one({n: leaves[n][r] for n in names}, image[r]) for r in range(3)])
+        return [out, *torch.autograd.grad((out * probe).sum(), [image, *leaves.values()])]
+
+    for ours, theirs in zip(gradients("fleet"), gradients("library"), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_one_model_without_mapping():
+    layers, x = stack(1), torch.randn(2, 1, 8, 8, dtype=torch.float64)
+    with convolutions("fleet"):
+        ours = layers(x)
+    torch.testing.assert_close(ours, layers(x))
+
+
+def test_an_image_that_is_the_same_for_all():
+    layers, x = stack(1), torch.randn(2, 1, 8, 8, dtype=torch.float64)
+    params = {n: torch.stack([p.detach(), 2 * p.detach()]) for n, p in layers.named_parameters()}
+    with convolutions("fleet"):
+        both = vmap(lambda mine: torch.func.functional_call(layers, mine, (x,)))(params)
+    torch.testing.assert_close(both[0], layers(x))
+
+
+KERNELS = """
+import torch, torch.nn.functional as F
+from unweave.ops import fleet_conv as fc
+down, up, gradient = (op._init_fn for op in (fc._down_kernel, fc._up_kernel, fc._gradient_kernel))
+torch.manual_seed(0)
+for C, S, k, h in [(1, 32, 4, 8), (3, 16, 4, 4), (32, 32, 4, 4), (16, 32, 2, 4), (20, 24, 4, 2)]:
+    big, small = torch.randn(2, 3, 2 * h, 2 * h, C), torch.randn(2, 3, h, h, S)
+    packed, none = fc.pack(torch.randn(2, S, C, k, k), torch.float32), torch.empty(0)
+    for relu, bias, gate in ((True, True, False), (False, False, True)):
+        sides = [(down, fc.down, big, small), (up, fc.up, small, big)]
+        for kernel, plain, source, like in sides:
+            extra = (torch.randn(2, like.shape[-1]) if bias else none, torch.randn_like(like) if gate else none, relu)
+            made, meant = kernel(source, packed, *extra, "ieee"), plain(source, packed, *extra)
+            torch.testing.assert_close(made, meant, rtol=1e-4, atol=1e-4)
+    ours = gradient(big, small, k, "ieee").sum(0).permute(0, 4, 3, 1, 2)
+    torch.testing.assert_close(ours, fc.gradient(big, small, packed), rtol=1e-4, atol=1e-3)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None and not sys.platform.startswith("linux"), reason="Triton is for Linux"
+)
+def test_kernels_by_the_interpreter():
+    """Triton's interpreter runs the very kernels on a CPU; it has to be chosen before Triton is imported."""
+    if importlib.util.find_spec("triton") is None:
+        pytest.fail("triton is missing: it is in the dev extra")
+    run = subprocess.run(
+        [sys.executable, "-c", KERNELS], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_plain_form_is_torchs():
+    """`down` is conv2d and `up` is conv_transpose2d with the same weight, so each is the other's gradient."""
+    torch.manual_seed(0)
+    weight = torch.randn(2, 5, 3, 4, 4, dtype=torch.float64)
+    big, small = (torch.randn(2, 4, n, n, c, dtype=torch.float64) for n, c in ((8, 3), (4, 5)))
+    packed, none = fleet_conv.pack(weight, torch.float64), torch.empty(0)
+    for r in range(2):
+        conv = F.conv2d(big[r].permute(0, 3, 1, 2), weight[r], stride=2, padding=1).permute(0, 2, 3, 1)
+        torch.testing.assert_close(fleet_conv.down(big, packed, none, none, False)[r], conv)
+        back = F.conv_transpose2d(small[r].permute(0, 3, 1, 2), weight[r], stride=2, padding=1).permute(0, 2, 3, 1)
+        torch.testing.assert_close(fleet_conv.up(small, packed, none, none, False)[r], back)

@@ -1,0 +1,212 @@
+"""Pictures that stay in a file: a store of bytes mapped into memory, and batches made of it ahead of their time.
+
+On a CPU nothing else is needed: a mapped store is an ordinary tensor, its pages are read when a batch touches them,
+and the system keeps as many of them in memory as there is room for. A GPU cannot reach it. There a thread draws the
+coming batches on the host, with the same keys and the same arithmetic as if the set were on the device, and they
+travel while the step before them runs:
+
+    stream = Stream(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
+    staged = Staged(stream, phases, device)
+    program = program._replace(sample=staged)    # the step is recorded on staged's memory
+    staged.advance(); graph.replay()             # before every step, which the engines do
+
+Shape letters: N observations, B batch, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import mmap
+import os
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.contract import Batch
+from unweave.data.samplers import IMAGES, Sampler
+from unweave.ops.noise import fold
+
+_HEADER = 128  # bytes before the first row of the stores written here
+
+
+def memory_limit() -> int:
+    """Bytes a set may have to be held in memory: half of the GPU's if there is one, else half of the machine's."""
+    if torch.cuda.is_available():
+        return torch.cuda.mem_get_info()[1] // 2
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError, AttributeError):  # not on Windows
+        return 8 << 30
+
+
+def mapped(path: Path) -> np.ndarray:
+    """The array of an .npy file without reading it. Writing to it would change memory only, never the file."""
+    array = np.load(path, mmap_mode="c", allow_pickle=False)
+    pages = getattr(array, "_mmap", None)
+    # Rows are drawn at random: reading on after each one, as systems do for files read in order, is for nothing.
+    if pages is not None and hasattr(mmap, "MADV_RANDOM"):
+        pages.madvise(mmap.MADV_RANDOM)
+    return array
+
+
+class Writer:
+    """An .npy file of rows of bytes, written one after the other. It gets its name when all went well, else it goes."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.rows = path, 0
+        self.row_shape: tuple[int, ...] = ()
+        self.file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+        self.file.write(bytes(_HEADER))
+
+    def add(self, row: np.ndarray) -> None:
+        self.row_shape, self.rows = row.shape, self.rows + 1
+        self.file.write(np.ascontiguousarray(row).tobytes())
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.file.seek(0)
+                self.file.write(_header((self.rows, *self.row_shape)))
+                self.file.flush()
+                os.fsync(self.file.fileno())
+                os.chmod(self.file.name, 0o644)
+                os.replace(self.file.name, self.path)
+        finally:
+            self.file.close()
+            Path(self.file.name).unlink(missing_ok=True)
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """The head of a version 1.0 .npy file of bytes, filled up to a fixed length: rows are counted at the end."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    text = buffer.getvalue()[10:].rstrip()
+    return b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little") + text.ljust(_HEADER - 11) + b"\n"
+
+
+# --- batches ahead of their time -----------------------------------------------------------------------------------
+
+
+def step_keys(seed: int, step: int, phases: int = 1, block: int = 32) -> Iterator[Tensor]:
+    """The keys with which the engine draws the batches of this step and all that follow, phase by phase, in blocks."""
+    run = torch.tensor(seed, dtype=torch.int64)
+    for start in itertools.count(step, block):
+        steps = torch.arange(start, start + block)[:, None]
+        yield fold(fold(fold(run, steps), torch.arange(phases)), "data").flatten()
+
+
+class Stream:
+    """The batches of a stream of keys (given in blocks), in order, made ahead by threads of their own.
+
+    Many threads, because one that touches a page that is not in memory waits for the disk. Images stay bytes where
+    the data set has them so: a quarter of the load on the way to a device. Close it when done.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        keys: Iterator[Tensor],
+        batch: int,
+        *,
+        ahead: int = 16,
+        threads: int = 8,
+        pin: bool = False,
+    ) -> None:
+        self.sampler, self.keys, self.batch, self.ahead, self.pin = sampler, keys, batch, ahead, pin
+        self.rows = getattr(sampler.data, "rows", sampler.data.images)
+        # One thread for each one's tensor operations: the other cores are the step's.
+        self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+        self._plans: deque[dict[str, Tensor]] = deque()
+        self._coming: deque[Future[Batch]] = deque()
+        self._block = self._threads.submit(self._plan)
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Batch:
+        while len(self._coming) < self.ahead and (plan := self._next_plan()) is not None:
+            self._coming.append(self._threads.submit(self._fetch, plan))
+        if not self._coming:
+            raise StopIteration
+        return self._coming.popleft().result()
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def _next_plan(self) -> dict[str, Tensor] | None:
+        if not self._plans:
+            self._plans.extend(self._block.result())
+            if self._plans:
+                self._block = self._threads.submit(self._plan)
+        return self._plans.popleft() if self._plans else None
+
+    def _plan(self) -> list[dict[str, Tensor]]:
+        """Which observations the batches of the next block hold: all of them in one piece of arithmetic."""
+        keys = next(self.keys, None)
+        if keys is None:
+            return []
+        plans = torch.vmap(lambda key: self.sampler.plan(key, self.batch))(keys)
+        needed = {name: plans[name].unbind() for name in self.sampler.needs}
+        return [{name: steps[number] for name, steps in needed.items()} for number in range(len(keys))]
+
+    def _fetch(self, plan: dict[str, Tensor]) -> Batch:
+        made = {name: self._pictures(value) if name in IMAGES else value for name, value in plan.items()}
+        return Batch(**{name: value.pin_memory() if self.pin else value for name, value in made.items()})
+
+    def _pictures(self, index: Tensor) -> Tensor:
+        return self.rows(index.flatten()).unflatten(0, index.shape)
+
+
+class Staged:
+    """A step's batches in device memory that never moves, for an engine that replays a recorded step.
+
+    Each batch lands beside the one in use and is put in its place by `advance`, both in the order of the device.
+    """
+
+    def __init__(self, stream: Stream, phases: int, device: torch.device | str) -> None:
+        self.stream, self.phases = stream, phases
+        self._turn = 0
+        self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
+        first = [next(stream) for _ in range(phases)]
+        self._landing = [Batch(*(None if f is None else f.to(device) for f in batch)) for batch in first]
+        self._slots = [Batch(*(None if f is None else f.clone() for f in batch)) for batch in self._landing]
+
+    def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
+        """What the recorded step calls, once a phase in order; the key has done its work on the host."""
+        slot = self._slots[self._turn]
+        self._turn = (self._turn + 1) % self.phases
+        return Batch(*(f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in slot))
+
+    def advance(self) -> None:
+        """Put the batches of the coming step in place and send for those of the one after."""
+        if self._side is None:
+            self._copy(self._landing, self._slots)
+            self._fetch()
+            return
+        here = torch.cuda.current_stream(self._side.device)
+        here.wait_stream(self._side)
+        self._copy(self._landing, self._slots)
+        self._side.wait_stream(here)
+        with torch.cuda.stream(self._side):
+            self._fetch()
+
+    def _fetch(self) -> None:
+        self._copy([next(self.stream) for _ in range(self.phases)], self._landing)
+
+    @staticmethod
+    def _copy(come_from: list[Batch], go_to: list[Batch]) -> None:
+        for source, target in zip(come_from, go_to, strict=True):
+            for value, place in zip(source, target, strict=True):
+                if value is not None and place is not None:
+                    place.copy_(value, non_blocking=True)

@@ -1,0 +1,315 @@
+"""The language of supervision: what a method is told beside the images, said in one line.
+
+    none
+    labels(n=100, factors=['shape'], noise=0.1, bins=5, permute=True)
+    pairs(k=1)   pairs(k=(1, 3))   pairs(k='uniform', share=['shape'])   pairs(change=['posX', 'posY'])
+    groups(by=['shape'], size=4)
+    match(content=['shape', 'scale'], style=['posX', 'posY'])
+    triplets(by=['shape'])
+    rank(factor='scale')
+    clips(length=8, stride=2)
+
+The same words serve in Python, on the command line and in a run's config. Reading them gives one of the tuples
+below, factors as positions in the data set; `samplers.py` draws what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from unweave.contract import UserError
+from unweave.data.dataset import Dataset
+from unweave.data.spec import check_name, parse_call
+from unweave.data.views import frames_of
+
+FREE = ("x", "second", "number")  # the batch fields that say nothing of the factors
+RULES = ("paper", "dlib")
+
+
+class Kind(NamedTuple):
+    """A word of the language."""
+
+    gives: tuple[str, ...]  # batch fields
+    options: tuple[str, ...]
+
+
+KINDS = {
+    "none": Kind((), ()),
+    "labels": Kind(("labelled", "labels"), ("n", "factors", "noise", "bins", "permute", "balanced", "seed")),
+    "pairs": Kind(("pair", "changed"), ("k", "change", "share", "rule")),
+    "groups": Kind(("groups", "group_id"), ("by", "size", "distinct")),
+    "match": Kind(("pair", "shared"), ("content", "style")),
+    "triplets": Kind(("positive", "negative"), ("by",)),
+    "rank": Kind(("order",), ("factor",)),
+    "clips": Kind(("clips",), ("length", "stride")),
+}
+
+
+class Nothing(NamedTuple):
+    """Images alone."""
+
+
+class Labels(NamedTuple):
+    """`n` observations are labelled."""
+
+    n: int
+    factors: tuple[int, ...]
+    noise: float = 0.0  # the share of labels that are replaced by a random class
+    bins: int = 0  # classes a factor is cut down to; 0 is as it is
+    permute: bool = False  # the order of the classes is lost
+    balanced: bool = False  # the same number of every class
+    seed: int | None = None  # whose labelled observations; None is the run's
+
+
+class Change(NamedTuple):
+    """Pairs that differ in `low` to `high` of these factors and share all the others."""
+
+    low: int
+    high: int
+    factors: tuple[int, ...]
+    rule: str = "paper"
+
+
+class Share(NamedTuple):
+    """Pairs that share these factors and may differ in everything else."""
+
+    by: tuple[int, ...]
+
+
+class Groups(NamedTuple):
+    """Sets of observations that share these factors."""
+
+    by: tuple[int, ...]
+    size: int
+    distinct: bool = False  # no two groups of a batch are the same one
+
+
+class Match(NamedTuple):
+    """Pairs that share either the content or the style."""
+
+    content: tuple[int, ...]
+    style: tuple[int, ...]
+
+
+class Triplets(NamedTuple):
+    """An observation, another one that shares these factors, and one that does not."""
+
+    by: tuple[int, ...]
+
+
+class Rank(NamedTuple):
+    """Which of two observations has more of this factor."""
+
+    factor: int
+
+
+class Clips(NamedTuple):
+    """Every `stride`-th frame of a video, `length` of them."""
+
+    length: int
+    stride: int
+
+
+Supervision = Nothing | Labels | Change | Share | Groups | Match | Triplets | Rank | Clips
+
+
+def is_supervised(needs: Sequence[str]) -> bool:
+    """Whether a method with these needs asks for more than images."""
+    return any(field not in FREE for field in needs)
+
+
+def default_supervision(needs: Sequence[str]) -> str:
+    """What is taken when nothing is said: the weakest that fits, where no factor has to be named for it."""
+    wanted = {field for field in needs if field not in FREE}
+    return "pairs(k=1)" if wanted and wanted <= set(KINDS["pairs"].gives) else "none"
+
+
+def example(needs: Sequence[str], data: Dataset) -> str:
+    """A text that gives a method what it needs."""
+    name = data.factor_names[0] if data.factor_names else "NAME"
+    texts = {
+        "none": "none",
+        "labels": f"labels(n={min(100, data.size)})",
+        "pairs": "pairs(k=1)" if can_change(data) else f"pairs(share=[{name!r}])",
+        "groups": f"groups(by=[{name!r}], size=2)",
+        "match": f"match(content=[{name!r}])",
+        "triplets": f"triplets(by=[{name!r}])",
+        "rank": f"rank(factor={name!r})",
+        "clips": f"clips(length={min(8, frames_of(data))})",
+    }
+    wanted = {field for field in needs if field not in FREE}
+    return next((text for kind, text in texts.items() if wanted <= set(KINDS[kind].gives)), "none")
+
+
+def check_needs(text: str, needs: Sequence[str], data: Dataset) -> None:
+    """Raises unless this supervision gives what the method needs, and the method needs what it gives."""
+    kind, _ = parse_call(text)
+    check_name("supervision", kind, KINDS)
+    wanted = [field for field in needs if field not in FREE]
+    if not wanted and kind != "none":
+        raise UserError(f"supervision={text!r} is given but the method needs only {', '.join(needs)}; leave it 'none'")
+    if missing := [field for field in wanted if field not in KINDS[kind].gives]:
+        fitting = example(needs, data)
+        raise UserError(
+            f"supervision={text!r} but the method needs {', '.join(missing)}; give e.g. supervision={fitting!r}"
+        )
+
+
+def can_change(data: Dataset) -> bool:
+    """Whether a partner that differs in chosen factors always exists."""
+    return data.grid or getattr(data, "partners", False)
+
+
+class _Call(NamedTuple):
+    """A text being read."""
+
+    text: str
+    data: Dataset
+    options: dict[str, object]
+
+    def refuse(self, option: str, accepted: str) -> UserError:
+        value = self.options.get(option)
+        return UserError(f"supervision={self.text!r}: {option}={value!r} is not accepted; give {accepted}")
+
+    def factors(self, option: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """The positions of the factors named by this option."""
+        value, names = self.options.get(option), self.data.factor_names
+        if value is None and default is not None:
+            return default
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list | tuple) or not listed or len(set(map(str, listed))) < len(listed):
+            raise self.refuse(option, f"a list of factor names such as {list(names[:1])}")
+        for name in listed:
+            check_name(f"supervision={self.text!r}: factor", str(name), names)
+        return tuple(names.index(name) for name in listed)
+
+    def integer(self, option: str, default: int, low: int, high: int) -> int:
+        value = self.options.get(option, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.refuse(option, f"an integer from {low} to {high}")
+        return value
+
+    def flag(self, option: str) -> bool:
+        value = self.options.get(option, False)
+        if not isinstance(value, bool):
+            raise self.refuse(option, "True or False")
+        return value
+
+
+def _labels(call: _Call) -> Labels:
+    sizes = call.data.factor_sizes
+    factors = call.factors("factors", tuple(range(len(sizes))))
+    if not factors:
+        raise UserError(f"supervision={call.text!r} needs factors, of which data {call.data.name!r} has none")
+    noise = call.options.get("noise", 0.0)
+    if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
+        raise call.refuse("noise", "a share from 0 to 1")
+    bins = call.integer("bins", 2, 2, 2**31) if call.options.get("bins") is not None else 0
+    seed = call.integer("seed", 0, 0, 2**62) if call.options.get("seed") is not None else None
+    n, balanced = _label_count(call), call.flag("balanced")
+    if balanced and (len(factors) > 1 or n % sizes[factors[0]]):
+        classes = sizes[factors[0]]
+        raise call.refuse("balanced", f"it with one factor and with n a multiple of its classes ({classes} here)")
+    return Labels(n, factors, float(noise), bins, call.flag("permute"), balanced, seed)
+
+
+def _label_count(call: _Call) -> int:
+    size, n = call.data.size, call.options.get("n")
+    if n is None:
+        return size
+    if isinstance(n, float) and 0 < n <= 1:
+        return max(1, round(n * size))
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= size:
+        raise call.refuse("n", f"an integer from 1 to {size}, or a fraction above 0 and up to 1.0")
+    return n
+
+
+def _pairs(call: _Call) -> Change | Share:
+    data, options = call.data, call.options
+    rule = options.get("rule", "paper")
+    if rule not in RULES:
+        raise call.refuse("rule", "'paper' or 'dlib'")
+    if "change" in options and "share" in options:
+        raise UserError(f"supervision={call.text!r} names both change and share; give one of them")
+    movable = tuple(i for i, size in enumerate(data.factor_sizes) if size > 1)
+    shared = call.factors("share", ())
+    if shared and options.get("k") is None:
+        return Share(shared)
+    if not can_change(data):
+        raise UserError(
+            f"supervision={call.text!r} needs a grid of factors, which data {data.name!r} is not; "
+            f"give e.g. {example(['pair'], data)!r}, or a grid such as data 'sprites'"
+        )
+    factors = call.factors("change", tuple(i for i in movable if i not in shared))
+    if still := [data.factor_names[i] for i in factors if i not in movable]:
+        raise call.refuse("change", f"factors with several values, which {still[0]!r} has not")
+    if not factors:
+        raise call.refuse("share", "fewer factors: nothing is left to change")
+    default = len(factors) if "change" in options else None
+    return Change(*_read_k(call, default, len(factors), all_of_them=len(factors) == len(movable)), factors, str(rule))
+
+
+def _read_k(call: _Call, default: int | None, most: int, *, all_of_them: bool) -> tuple[int, int]:
+    """The smallest and the largest number of changes; "uniform" never changes every factor at once."""
+    k = call.options.get("k", default)
+    highest = most - 1 if all_of_them else most
+    if k == "uniform" and highest >= 1:
+        return 1, highest
+    ends = k if isinstance(k, list | tuple) and len(k) == 2 else (k, k)
+    whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
+    if not whole or not 1 <= ends[0] <= ends[1] <= most:  # type: ignore[operator]
+        also = f", a range such as (1, {most}) or 'uniform'" if most > 1 else ""
+        raise call.refuse("k", f"an integer from 1 to {most}{also}")
+    return ends[0], ends[1]  # type: ignore[return-value]
+
+
+def _groups(call: _Call) -> Groups:
+    return Groups(call.factors("by"), call.integer("size", 2, 1, 4096), call.flag("distinct"))
+
+
+def _match(call: _Call) -> Match:
+    content = call.factors("content")
+    movable = (i for i, size in enumerate(call.data.factor_sizes) if size > 1)
+    style = call.factors("style", tuple(i for i in movable if i not in content))
+    if not style:
+        raise call.refuse("content", "fewer factors: none is left for the style")
+    if twice := set(content) & set(style):
+        raise call.refuse("style", f"no factor of the content ({call.data.factor_names[min(twice)]!r} is one)")
+    return Match(content, style)
+
+
+def _rank(call: _Call) -> Rank:
+    found = call.factors("factor")
+    if len(found) != 1 or call.data.factor_sizes[found[0]] < 2:
+        raise call.refuse("factor", "one factor with several values")
+    return Rank(found[0])
+
+
+def _clips(call: _Call) -> Clips:
+    frames = frames_of(call.data)
+    if frames < 2:
+        raise UserError(f"supervision={call.text!r} needs videos, which data {call.data.name!r} is not; try 'clips'")
+    length = call.integer("length", min(8, frames), 2, frames)
+    return Clips(length, call.integer("stride", 1, 1, (frames - 1) // (length - 1)))
+
+
+READERS: dict[str, Callable[[_Call], Supervision]] = {
+    "none": lambda call: Nothing(),
+    "labels": _labels,
+    "pairs": _pairs,
+    "groups": _groups,
+    "match": _match,
+    "triplets": lambda call: Triplets(call.factors("by")),
+    "rank": _rank,
+    "clips": _clips,
+}
+
+
+def read_supervision(text: str, data: Dataset) -> Supervision:
+    """What the text says about this data set; raises with one line where it makes no sense there."""
+    kind, options = parse_call(text)
+    check_name("supervision", kind, KINDS)
+    for option in options:
+        check_name(f"supervision {kind!r}: option", option, KINDS[kind].options)
+    return READERS[kind](_Call(text, data, options))

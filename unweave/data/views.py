@@ -1,0 +1,299 @@
+"""Views: a data set made of another one. Parts of it, other frequencies of its factors, noise on its images.
+
+    subset(data='sprites', where={'shape': [0, 1]})        split(data='digits', part='validation', seed=3)
+    holdout(data='rooms', combination={'shape': ['cube'], 'object_hue': [0]}, part='test')
+    correlated(data='sprites', factors=['posX', 'posY'], sigma=0.2)        noisy(data='digits', sigma=0.1)
+
+Each is a function in Python and a word where a data set is named in text. What is drawn at random is drawn by the
+`seed` of the view, the same on every machine.
+
+Shape letters: N observations of the view, B batch, K factors, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unweave.contract import UserError
+from unweave.data.dataset import Dataset
+from unweave.data.grouping import all_numbers
+from unweave.data.spec import call_text, check_integer, check_name
+from unweave.ops.noise import fold, random_bits, random_normal
+
+
+def _resemble(view: Any, data: Dataset, name: str, options: dict[str, object]) -> None:
+    """What a view takes over from its data set."""
+    view.name, view.shape, view.size, view.grid = name, data.shape, data.size, data.grid
+    view.factor_names, view.factor_sizes = data.factor_names, data.factor_sizes
+    view.factor_values = data.factor_values
+    view.options = {"data": call_text(data.name, data.options), **options}
+    view.resident = getattr(data, "resident", True)
+
+
+def _key(seed: int, name: str) -> Tensor:
+    return fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), name)
+
+
+def frames_of(data: Dataset) -> int:
+    """How many frames a video of the set has, video v being observations v * frames and on; 1 if there are none.
+
+    A set of videos says so by an attribute `frames`, or by a last factor of that meaning in its grid.
+    """
+    if data.grid and data.factor_names and data.factor_names[-1] == "frame":
+        return data.factor_sizes[-1]
+    return getattr(data, "frames", 1)
+
+
+class Selection(Dataset):
+    """Observations of a data set, some of them or some of them often. Whole videos stay videos.
+
+    With `partners`, numbers from `size` on are the observations of the data set itself: what a factor changed on
+    purpose leads to, whatever was selected.
+    """
+
+    def __init__(
+        self, data: Dataset, index_N: Tensor, name: str, options: dict[str, object], *, partners: bool = False
+    ) -> None:
+        super().__init__()
+        if not len(index_N):
+            raise UserError(f"data {call_text(name, options)!r} leaves no observation of {data.name!r}")
+        _resemble(self, data, name, options)
+        self.data, self.size, self.grid, self.partners = data, len(index_N), False, partners
+        self.frames = frames_of(data) if _whole_videos(index_N, frames_of(data)) else 1
+        self.index_N: Tensor
+        self.register_buffer("index_N", index_N, persistent=False)
+
+    def origin(self, index_B: Tensor) -> Tensor:
+        """Which observation of the data set this is."""
+        if not self.partners:
+            return self.index_N[index_B]
+        return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
+
+    def images(self, index_B: Tensor) -> Tensor:
+        return self.data.images(self.origin(index_B))
+
+    def rows(self, index_B: Tensor) -> Tensor:
+        """Images as they are stored, where the data set streams them."""
+        return self.data.rows(self.origin(index_B))  # type: ignore[operator]
+
+    def factors(self, index_B: Tensor) -> Tensor:
+        return self.data.factors(self.origin(index_B))
+
+    def values(self, index_B: Tensor) -> Tensor:
+        return self.data.values(self.origin(index_B))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return self.data.kinds
+
+    def index(self, factors_BK: Tensor) -> Tensor:
+        return self.size + self.data.index(factors_BK) if self.partners else super().index(factors_BK)
+
+
+def _whole_videos(index_N: Tensor, frames: int) -> bool:
+    if len(index_N) % frames:
+        return False
+    videos = index_N.reshape(-1, frames)
+    whole = videos[:, :1] // frames * frames + torch.arange(frames, device=index_N.device)
+    return bool((videos == whole).all())
+
+
+class SubGrid(Dataset):
+    """A grid with some classes of some factors only: again a grid."""
+
+    def __init__(self, data: Dataset, kept: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
+        super().__init__()
+        _resemble(self, data, name, options)
+        self.data = data
+        classes = [kept.get(k, list(range(size))) for k, size in enumerate(data.factor_sizes)]
+        self.factor_sizes = tuple(map(len, classes))
+        values = zip(getattr(data, "factor_values", [range(size) for size in data.factor_sizes]), classes, strict=True)
+        self.factor_values = tuple(tuple(of[c] for c in chosen) for of, chosen in values)
+        self.size = int(torch.tensor(self.factor_sizes).prod())
+        device = next(data.buffers(), torch.empty(0)).device
+        for k, chosen in enumerate(classes):
+            self.register_buffer(f"classes_{k}", torch.tensor(chosen, device=device), persistent=False)
+
+    def images(self, index_B: Tensor) -> Tensor:
+        own_BK = self.factors(index_B)
+        theirs = [self.get_buffer(f"classes_{k}")[own_BK[..., k]] for k in range(len(self.factor_sizes))]
+        return self.data.images(self.data.index(torch.stack(theirs, dim=-1)))
+
+
+class Noisy(Dataset):
+    """Gaussian noise on every pixel, cut to 0..1; an observation always has the same."""
+
+    def __init__(self, data: Dataset, sigma: float, seed: int) -> None:
+        super().__init__()
+        _resemble(self, data, "noisy", {"sigma": sigma, "seed": seed})
+        self.data, self.sigma, self.frames = data, sigma, frames_of(data)
+        self.key: Tensor
+        device = next(data.buffers(), torch.empty(0)).device
+        self.register_buffer("key", _key(seed, "noisy").to(device), persistent=False)
+
+    def images(self, index_B: Tensor) -> Tensor:
+        noise = torch.vmap(lambda key: random_normal(key, self.shape))(fold(self.key, index_B))
+        return (self.data.images(index_B) + self.sigma * noise).clamp(0.0, 1.0)
+
+    def factors(self, index_B: Tensor) -> Tensor:
+        return self.data.factors(index_B)
+
+    def values(self, index_B: Tensor) -> Tensor:
+        return self.data.values(index_B)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return self.data.kinds
+
+
+def noisy(data: Dataset, *, sigma: float = 0.1, seed: int = 0) -> Dataset:
+    """The data set with Gaussian noise of this standard deviation on every pixel, cut to 0..1."""
+    _check_sigma(sigma)
+    return Noisy(data, sigma, seed)
+
+
+def subset(
+    data: Dataset,
+    *,
+    first: int | None = None,
+    random: int | None = None,
+    indices: Sequence[int] | None = None,
+    where: Mapping[str, Sequence[int | str]] | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """The first n observations, n random ones, those with these numbers, or those with these classes of factors.
+
+    Of videos, first and random count videos. A class is given by its number, or by its value where that is a text.
+    """
+    given = {"first": first, "random": random, "indices": indices, "where": where}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if len(chosen) != 1:
+        raise UserError(f"subset takes one of first, random, indices and where; {sorted(chosen) or 'none'} given")
+    options: dict[str, object] = {**chosen, **({"seed": seed} if random is not None else {})}
+    if where is not None:
+        kept = _read_classes(data, "where", where)
+        if data.grid:
+            return SubGrid(data, kept, "subset", options)
+        return Selection(data, all_numbers(data)[_has(data, kept)], "subset", options)
+    if indices is not None:
+        return Selection(data, _read_indices(data, indices), "subset", options)
+    units = data.size // frames_of(data)
+    count = check_integer(*next(iter(chosen.items())), 1, units)
+    order = torch.arange(units) if random is None else _shuffled(units, seed, "subset")
+    return Selection(data, _spread(data, order[:count]), "subset", options)
+
+
+def split(data: Dataset, *, part: str = "train", fraction: float = 0.9, seed: int = 0) -> Dataset:
+    """The training part (a `fraction` of the observations, drawn by the seed) or the rest, for validation.
+
+    Videos are kept whole.
+    """
+    check_name("part", part, ("train", "validation"))
+    units = data.size // frames_of(data)
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * units) < units:
+        raise UserError(f"fraction={fraction!r} is not accepted; give a number between 0 and 1 that leaves both parts")
+    order, count = _shuffled(units, seed, "split"), round(fraction * units)
+    chosen = order[:count] if part == "train" else order[count:]
+    options = {"part": part, "fraction": fraction, "seed": seed}
+    return Selection(data, _spread(data, chosen.sort().values), "split", options)
+
+
+def holdout(data: Dataset, *, combination: Mapping[str, Sequence[int | str]], part: str = "train") -> Dataset:
+    """The data set without the observations that have all these classes at once, or (part "test") only those."""
+    check_name("part", part, ("train", "test"))
+    held_N = _has(data, _read_classes(data, "combination", combination))
+    options: dict[str, object] = {"combination": dict(combination), "part": part}
+    return Selection(data, all_numbers(data)[held_N if part == "test" else ~held_N], "holdout", options)
+
+
+def correlated(
+    data: Dataset, *, factors: Sequence[str], sigma: float = 0.2, size: int | None = None, seed: int = 0
+) -> Dataset:
+    """Two factors that vary together (Träuble et al. 2021): p(a, b) ~ exp(-(a - b)^2 / (2 sigma^2)).
+
+    a and b are the classes scaled to 0..1, so that a small sigma is a strong correlation. `size` observations are
+    drawn, as many as the data set has if nothing is said.
+    """
+    _check_sigma(sigma)
+    if not isinstance(factors, list | tuple) or len(set(map(str, factors))) != 2 or len(factors) != 2:
+        raise UserError(f"factors={factors!r} is not accepted; give the names of two factors")
+    for name in factors:
+        check_name("factors: factor", str(name), data.factor_names)
+    count = data.size if size is None else check_integer("size", size, 1, 2**31)
+    classes_NK = data.factors(all_numbers(data)).double()
+    a_N, b_N = (classes_NK[:, k] / max(data.factor_sizes[k] - 1, 1) for k in map(data.factor_names.index, factors))
+    weight_N = (-((a_N - b_N) ** 2) / (2.0 * sigma**2)).exp() * ((a_N >= 0) & (b_N >= 0))
+    cumulated_N = weight_N.cumsum(0)
+    uniform = ((random_bits(_key(seed, "correlated"), (count,)) >> 11) & (2**53 - 1)).double() * 2.0**-53
+    index = torch.searchsorted(cumulated_N, uniform.to(cumulated_N.device) * cumulated_N[-1], right=True)
+    options = {"factors": list(factors), "sigma": sigma, "size": size, "seed": seed}
+    return Selection(data, index.clamp_max(data.size - 1), "correlated", options, partners=data.grid)
+
+
+VIEWS: dict[str, Callable[..., Dataset]] = {
+    "subset": subset,
+    "split": split,
+    "holdout": holdout,
+    "correlated": correlated,
+    "noisy": noisy,
+}
+
+
+def _check_sigma(sigma: object) -> None:
+    if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0.001 <= sigma <= 1000:
+        raise UserError(f"sigma={sigma!r} is not accepted; give a number from 0.001 to 1000")
+
+
+def _shuffled(count: int, seed: int, name: str) -> Tensor:
+    return random_bits(_key(seed, name), (count,)).argsort(stable=True)
+
+
+def _spread(data: Dataset, units: Tensor) -> Tensor:
+    """The observations of these videos, where the data is."""
+    frames = frames_of(data)
+    return (units[:, None] * frames + torch.arange(frames)).flatten().to(all_numbers(data).device)
+
+
+def _read_indices(data: Dataset, indices: Sequence[int]) -> Tensor:
+    numbers = list(indices) if isinstance(indices, Sequence) else [indices]
+    wrong = [i for i in numbers if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < data.size]
+    if wrong:
+        raise UserError(f"indices: {wrong[0]!r} is not accepted; give integers from 0 to {data.size - 1}")
+    return torch.tensor(numbers, dtype=torch.int64, device=all_numbers(data).device)
+
+
+def _read_classes(data: Dataset, argument: str, wanted: Mapping[str, Sequence[int | str]]) -> dict[int, list[int]]:
+    """Position of each named factor -> its class numbers, in ascending order."""
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise UserError(f"{argument}={wanted!r} is not accepted; give classes by factor such as {{'shape': [0, 1]}}")
+    found = {}
+    for name, classes in wanted.items():
+        check_name(f"{argument}: factor", str(name), data.factor_names)
+        k = data.factor_names.index(name)
+        listed = list(classes) if isinstance(classes, list | tuple) else [classes]
+        found[k] = sorted({_read_class(data, argument, k, c) for c in listed})
+        if not found[k]:
+            raise UserError(f"{argument}: factor {name!r} has no class in the list; give at least one")
+    return found
+
+
+def _read_class(data: Dataset, argument: str, k: int, given: object) -> int:
+    size, name = data.factor_sizes[k], data.factor_names[k]
+    if isinstance(given, str) and given in data.factor_values[k]:
+        return data.factor_values[k].index(given)
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < size:
+        texts = [value for value in data.factor_values[k] if isinstance(value, str)]
+        also = f" or one of {', '.join(texts[:12])}" if texts else ""
+        raise UserError(f"{argument}: class {given!r} of {name!r} is not accepted; give 0 to {size - 1}{also}")
+    return given
+
+
+def _has(data: Dataset, kept: Mapping[int, list[int]]) -> Tensor:
+    """Which observations have one of the kept classes in every one of these factors [N]."""
+    classes_NK = data.factors(all_numbers(data))
+    columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in kept.items()]
+    return torch.stack(columns).all(0)

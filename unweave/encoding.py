@@ -1,0 +1,130 @@
+"""Observations into codes, once: what a run has encoded is kept in its folder for every later evaluation.
+
+Shape letters: N observations, Z latents, K factors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.contract import Method, Representation, UserError
+from unweave.data import Dataset
+from unweave.ops.divergence import kl_standard
+from unweave.runs import RunFolder
+from unweave.version import __version__
+
+STORE = "codes.safetensors"
+
+
+class Table(NamedTuple):
+    """Observations, encoded."""
+
+    rows: Tensor  # which observations [N]
+    codes: np.ndarray  # [N, Z]
+    factors: np.ndarray  # [N, K], NaN where not known
+    kl: np.ndarray  # [Z]
+    logvar: np.ndarray | None = None  # of the posterior [N, Z]
+
+
+def chosen_rows(data: Dataset, rows: int | None, seed: int) -> Tensor:
+    """Which observations to encode, on the data's device: `rows` drawn by the seed, or all in their own order."""
+    if rows is None or rows >= data.size:
+        index = torch.arange(data.size)
+    else:
+        index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:rows]
+    return index.to(next(data.buffers(), index).device)
+
+
+def encode_table(what: Representation, data: Dataset, *, rows: int | None, seed: int, batch: int = 512) -> Table:
+    """Codes and factors of `rows` different observations drawn by the seed, or of all with rows=None."""
+    index = chosen_rows(data, rows, seed)
+    codes, logvars = [], []
+    with torch.no_grad():
+        for part in index.split(batch):
+            images = data.images(part)
+            if what.posterior is None:
+                codes.append(what.encode(images).float())
+            else:  # its mean is the code: no need to encode twice
+                mean, logvar = what.posterior(images)
+                codes.append(mean.float())
+                logvars.append(logvar.float())
+    return make_table(data, index, torch.cat(codes), torch.cat(logvars) if logvars else None)
+
+
+def make_table(data: Dataset, index: Tensor, codes: Tensor, logvar: Tensor | None) -> Table:
+    """The table of these observations, given their codes [N, Z] and, of a posterior, the log-variances."""
+    spread = None if logvar is None else logvar.cpu()
+    return _table(index.cpu(), codes.cpu(), factor_numbers(data, index).cpu(), spread)
+
+
+def factor_numbers(data: Dataset, index_N: Tensor) -> Tensor:
+    """Factors [N, K], float32: classes, or the values of a set that has continuous factors; NaN where not known."""
+    if "continuous" in data.kinds:
+        return data.values(index_N)
+    classes_NK = data.factors(index_N)
+    return classes_NK.float().masked_fill(classes_NK < 0, torch.nan)
+
+
+def _table(rows: Tensor, codes: Tensor, factors: Tensor, logvar: Tensor | None) -> Table:
+    kl = codes.new_full(codes.shape[1:], torch.nan) if logvar is None else kl_standard(codes, logvar).mean(0)
+    return Table(rows, codes.numpy(), factors.numpy(), kl.numpy(), None if logvar is None else logvar.numpy())
+
+
+def fingerprint(method: Method, data: Dataset, seed: int) -> str:
+    """A hash of the weights, of the data and of the seed: equal ones have equal codes."""
+    told = hashlib.sha256(__version__.encode())
+    for name, tensor in sorted(method.state_dict().items()):
+        told.update(name.encode() + tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    told.update(json.dumps([data.name, data.options, data.size, data.factor_names, seed], default=str).encode())
+    # A few images stand for the data, for options do not tell arrays apart that were handed over in memory.
+    probe = torch.linspace(0, data.size - 1, 16).long().to(next(data.buffers(), torch.empty(0)).device)
+    for values in (data.images(probe), factor_numbers(data, probe)):
+        told.update(values.detach().float().cpu().numpy().tobytes())
+    return told.hexdigest()
+
+
+def run_table(
+    folder: RunFolder, method: Method, data: Dataset, *, rows: int | None, seed: int, save: bool
+) -> tuple[Table, str]:
+    """The encoded observations of a run and their fingerprint: encoded the first time, read from its folder later."""
+    mark = fingerprint(method, data, seed)
+    table = stored_table(folder, mark, rows, data.size)
+    if table is None:
+        table = encode_table(method.representation(), data, rows=rows, seed=seed)
+        if save:
+            store_table(folder, table, mark)
+    return table, mark
+
+
+def store_table(folder: RunFolder, table: Table, mark: str) -> None:
+    """Keep the table in a run's folder under the fingerprint of what it was made from."""
+    found = {"rows": table.rows, "codes": table.codes, "factors": table.factors, "logvar": table.logvar}
+    tensors = {name: torch.as_tensor(values) for name, values in found.items() if values is not None}
+    folder.save(STORE, tensors, fingerprint=mark)
+
+
+def stored_table(folder: RunFolder, mark: str, rows: int | None, size: int) -> Table | None:
+    """The first `rows` of the stored observations, if they are of these weights and data (of `size`) and enough."""
+    count = size if rows is None else min(rows, size)
+    if not (folder.path / STORE).is_file():
+        return None
+    try:
+        found, about = folder.read(STORE)
+        stored = len(found["rows"])
+        # A part is drawn in random order, all observations are in their own: one is not the beginning of the other.
+        if about["fingerprint"] != mark or stored < count or (stored == size) != (count == size):
+            return None
+        logvar = found["logvar"][:count] if "logvar" in found else None
+        return _table(found["rows"][:count], found["codes"][:count], found["factors"][:count], logvar)
+    except (UserError, KeyError):  # a damaged copy is as good as none
+        return None
+
+
+def is_stored(folder: RunFolder, mark: str, rows: int | None, size: int) -> bool:
+    return stored_table(folder, mark, rows, size) is not None

@@ -1,0 +1,79 @@
+"""DCI: disentanglement, completeness and informativeness, read from how predictors use the codes.
+
+Shape letters: N rows, D codes, K factors.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unweave.metrics.counts import device_of
+from unweave.metrics.predictors import fit, read_split
+from unweave.metrics.table import Array, Floats, Kinds
+
+_LEAST = 1e-11  # added to every importance, as disentanglement_lib does
+
+
+def importance_matrix(
+    codes: Array,
+    factors: Array,
+    *,
+    predictor: str = "gbt",
+    test: tuple[Array, Array] | None = None,
+    seed: int = 0,
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> Floats:
+    """How much each code is used to predict each factor [D, K]: the matrix that `dci_scores` reads.
+
+    A column sums to 1; to 0 if the factor has a single value or no code is of use.
+    """
+    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.kinds)))
+    found = fit(split, predictor, seed=seed, device=device_of(codes, device))
+    importance_DK[:, split.factors] = found.importance
+    return importance_DK
+
+
+def evenness(importance: Floats) -> Floats:
+    """The entropy of each row as a share of the largest possible: 0 if all lies in one entry, 1 if spread evenly."""
+    if importance.shape[1] == 1:
+        return np.zeros(len(importance))
+    share = importance + _LEAST
+    share = share / share.sum(axis=1, keepdims=True)
+    return -(share * np.log(share)).sum(axis=1) / np.log(importance.shape[1])
+
+
+def concentration(importance: Floats) -> float:
+    """1 - evenness, mean over the rows by their weight; 0 if there is no importance anywhere."""
+    weight = importance.sum(axis=1)
+    if not weight.sum() > 0:
+        return 0.0
+    return float(np.clip(((1 - evenness(importance)) * weight).sum() / weight.sum(), 0.0, 1.0))
+
+
+def dci_scores(
+    codes: Array,
+    factors: Array,
+    *,
+    predictor: str = "gbt",
+    test: tuple[Array, Array] | None = None,
+    seed: int = 0,
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> dict[str, float]:
+    """DCI (Eastwood & Williams 2018, section 2, https://openreview.net/forum?id=By-7dz-AZ), each in 0..1.
+
+    Predict each factor from all codes. Disentanglement: is each code used for one factor only; completeness: does
+    each factor use one code only; informativeness: how well factors are predicted on the test rows, the share of
+    right classes, R^2 of continuous factors. `predictor` is "gbt" (boosted trees as in disentanglement_lib),
+    "forest", "lasso" or "logistic".
+    """
+    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    found = fit(split, predictor, seed=seed, device=device_of(codes, device))
+    told = found.accuracy[~np.isnan(found.accuracy)]
+    return {
+        "disentanglement": concentration(found.importance),
+        "completeness": concentration(found.importance.T),
+        "informativeness": float(told.mean()) if len(told) else 0.0,
+    }

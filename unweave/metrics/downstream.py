@@ -1,0 +1,72 @@
+"""Downstream prediction: how many labels it takes to learn the factors from the codes.
+
+Shape letters: N rows, D codes, K factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unweave.contract import UserError
+from unweave.metrics.counts import device_of
+from unweave.metrics.predictors import Split, accuracy, fit, learnable, read_factor, read_split
+from unweave.metrics.table import Array, Floats, Kinds, at_least, select_rows
+
+MODELS = {"logistic": "logistic_cv", "gbt": "gbt"}
+LABELS = (10, 100, 1_000, 10_000)
+
+
+def labelled_rows(split: Split, labels: int, seed: int) -> Split:
+    """So many rows to learn from, drawn by the seed, and the factors that still vary among them."""
+    order = np.random.default_rng([seed, 1]).permutation(len(split.train.codes))[:labels]
+    train = select_rows(split.train, order)
+    return Split(train, split.test, learnable(train))
+
+
+def constant_accuracy(split: Split, k: int) -> float:
+    """What is right if the labelled rows show one value of a factor: to predict that value, or nothing without any."""
+    if split.train.kinds[k] == "continuous" or np.isnan(split.train.factors[:, k]).all():
+        return 0.0
+    factor = read_factor(split, k)
+    return accuracy(factor, np.full(len(factor.test_values), factor.values[0]))
+
+
+def accuracies(split: Split, model: str, labels: int, seed: int, device: object) -> Floats:
+    """The test accuracy of each factor learnt from so many labels [K]."""
+    some = labelled_rows(split, labels, seed)
+    found = dict(zip(some.factors, fit(some, MODELS[model], seed=seed, device=device).accuracy))
+    return np.array([found[k] if k in found else constant_accuracy(some, k) for k in split.factors])
+
+
+def downstream_scores(
+    codes: Array,
+    factors: Array,
+    *,
+    labels: Sequence[int] = LABELS,
+    model: str = "logistic",
+    test: tuple[Array, Array] | None = None,
+    seed: int = 0,
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> dict[str, float]:
+    """How well each factor is predicted from the codes with few labels, mean over the factors, in 0..1.
+
+    "labels_100" is the accuracy (R^2 of continuous factors) on the test rows of a model that saw 100 rows, or all
+    there are. `model` is "logistic" (linear) or "gbt" (boosted trees), both as in disentanglement_lib.
+    """
+    if model not in MODELS:
+        raise UserError(f"model: '{model}' is unknown; accepted are {' and '.join(MODELS)}")
+    if not len(labels):
+        raise UserError("labels: is empty; accepted are numbers of rows to learn from, such as (10, 100)")
+    for number in labels:
+        at_least("labels", number, 1)
+    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    device_ = device_of(codes, device)
+    found = {}
+    for number in labels:
+        told = accuracies(split, model, int(number), seed, device_)
+        told = told[~np.isnan(told)]
+        found[f"labels_{number}"] = float(told.mean()) if len(told) else 0.0
+    return found

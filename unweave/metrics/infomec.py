@@ -1,0 +1,114 @@
+"""InfoMEC: modularity, compactness and explicitness in the same currency, information.
+
+Shape letters: N rows, D codes, K factors.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from unweave.metrics.neighbours import neighbour_information_matrix
+from unweave.metrics.table import (
+    Array,
+    Floats,
+    Indices,
+    Kinds,
+    Table,
+    at_least,
+    classes,
+    read_table,
+    subsample,
+    varying,
+)
+
+
+def infomec_scores(
+    codes: Array,
+    factors: Array,
+    *,
+    neighbours: int = 10,
+    prune: float = 0.05,
+    rows: int = 10_000,
+    iterations: int = 100,
+    seed: int = 0,
+    kinds: Kinds = None,
+) -> dict[str, float]:
+    """InfoM, InfoC and InfoE (Hsu et al. 2023, section 4, https://arxiv.org/abs/2305.18378), each in 0..1.
+
+    InfoM: does each code know one factor only; InfoC: is each factor known by one code only; both from the
+    information by `neighbours`, as a share of the factor's entropy, over the codes whose range is more than
+    `prune` of the largest. InfoE: how much of each factor a linear model of all codes predicts. At most `rows`
+    rows are used, drawn by the seed.
+    """
+    at_least("neighbours", neighbours, 1)
+    at_least("prune", prune, 0)
+    at_least("rows", rows, 2)
+    at_least("iterations", iterations, 1)
+    table = subsample(read_table(codes, factors, kinds=kinds), rows, seed)
+    chosen = varying(table)
+    range_D = np.ptp(table.codes, axis=0)
+    active = np.flatnonzero((range_D > prune * range_D.max()) & (range_D > 0))
+    explicit = explicitness(table, chosen, iterations=iterations)
+    if not len(active):
+        return {"modularity": 0.0, "compactness": 0.0, "explicitness": explicit}
+    kept = table._replace(codes=table.codes[:, active])
+    information_DK, entropies_K = neighbour_information_matrix(kept, chosen, neighbours=neighbours)
+    share_DK = information_DK / entropies_K
+    return {
+        "modularity": concentration(share_DK),
+        "compactness": concentration(share_DK.T),
+        "explicitness": explicit,
+    }
+
+
+def concentration(share: Floats) -> float:
+    """How much of each row lies in its largest entry: 0 if spread evenly, 1 if all; mean over the rows.
+
+    An empty row counts as spread evenly. With a single column a row that is not empty is all in one entry.
+    """
+    total, columns = share.sum(axis=1), share.shape[1]
+    if columns == 1:
+        return float((total > 0).mean())
+    largest = np.divide(share.max(axis=1), total, out=np.full(len(share), 1.0 / columns), where=total > 0)
+    return float(np.clip((largest.mean() - 1.0 / columns) / (1.0 - 1.0 / columns), 0.0, 1.0))
+
+
+def explicitness(table: Table, factors: list[int], *, iterations: int) -> float:
+    """The share of each factor that a linear model of the codes predicts, mean over the factors."""
+    mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
+    moving = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
+    if not len(moving):
+        return 0.0
+    codes_ND = (table.codes[:, moving] - mean_D[moving]) / deviation_D[moving]
+    found = []
+    for k in factors:
+        rows, labels = classes(table, k)
+        if table.kinds[k] == "continuous":
+            found.append(_linear_share(codes_ND[rows], table.factors[rows, k]))
+        else:
+            found.append(_logistic_share(codes_ND[rows], labels, iterations))
+    return float(np.clip(np.mean(found), 0.0, 1.0))
+
+
+def _linear_share(codes_nD: Floats, factor_n: Floats) -> float:
+    """R^2 of least squares."""
+    design = np.column_stack([codes_nD, np.ones(len(codes_nD))])
+    predicted = design @ np.linalg.lstsq(design, factor_n, rcond=None)[0]
+    return float(1.0 - np.square(factor_n - predicted).mean() / factor_n.var())
+
+
+def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int) -> float:
+    """How far logistic regression, without penalty and with balanced classes, brings the log-loss down from none."""
+    sizes_V = np.bincount(labels_n)
+    model = LogisticRegression(C=np.inf, class_weight="balanced", max_iter=iterations)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # `iterations` are the definition's, converged or not
+        warnings.simplefilter("ignore", UserWarning)
+        probability_nV = model.fit(codes_nD, labels_n).predict_proba(codes_nD)
+    own_n = probability_nV[np.arange(len(labels_n)), labels_n]
+    loss = -np.log(np.maximum(own_n, np.finfo(np.float64).tiny)).mean()
+    return float(1.0 - loss / np.log(len(sizes_V)))

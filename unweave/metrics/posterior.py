@@ -1,0 +1,225 @@
+"""Information under the aggregate posterior q(z) = 1/N sum_n q(z|n), read off the posteriors themselves.
+
+Nothing is binned: a sample of q(z|n) is drawn, and its density under mixtures of the posteriors is summed
+exactly, over all rows for q(z_j) and over the rows that share a factor's value for q(z_j|v_k). Torch on any
+device; the work is samples x rows x latents densities, so thousands of rows suit a CPU and a million a GPU.
+
+Shape letters: N rows, S samples, D latents, K factors, n rows of one value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.contract import UserError
+from unweave.metrics.counts import device_of, table_information
+from unweave.metrics.information import two_best
+from unweave.metrics.table import Array, Floats, Kinds, Table, as_matrix, at_least, classes, read_table, varying
+from unweave.ops.divergence import kl_standard, log_gaussian, log_standard
+
+_CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities at once: what a CPU's cache holds, what keeps a GPU busy
+
+
+class Sampled(NamedTuple):
+    """Posteriors, samples of them, and which row each sample belongs to."""
+
+    mean_DN: Tensor
+    logvar_DN: Tensor
+    z_DS: Tensor
+    rows_S: Tensor
+
+
+def draw(mean: Array, logvar: Array, *, samples: int, seed: int, device: str | None) -> Sampled:
+    """`samples` draws: rows without replacement as long as there are enough, then again; latents by the seed."""
+    at_least("samples", samples, 1)
+    for name, values in (("mean", mean), ("logvar", logvar)):
+        if not isinstance(values, Tensor):  # a tensor stays on its device and is checked by its extremes below
+            as_matrix(values, name)
+    where = device_of(mean, device) or "cpu"
+    mean_ND, logvar_ND = (torch.as_tensor(values).detach().to(where) for values in (mean, logvar))
+    if mean_ND.ndim != 2 or mean_ND.shape != logvar_ND.shape or not mean_ND.numel():
+        raise UserError(
+            f"logvar: has shape {tuple(logvar_ND.shape)} beside mean's {tuple(mean_ND.shape)}; "
+            "accepted are equal shapes [rows, latents] with at least one of each"
+        )
+    _check_finite(mean_ND, logvar_ND)
+    kind = torch.float64 if mean_ND.dtype == torch.float64 and torch.device(where).type == "cpu" else torch.float32
+    rng = np.random.default_rng(seed)
+    rows = np.concatenate([rng.permutation(len(mean_ND)) for _ in range(-(-samples // len(mean_ND)))])[:samples]
+    rows_S = torch.as_tensor(rows, device=where)
+    noise_DS = torch.as_tensor(rng.standard_normal((mean_ND.shape[1], samples)), dtype=kind, device=where)
+    mean_DN, logvar_DN = (values.T.to(kind).contiguous() for values in (mean_ND, logvar_ND))
+    z_DS = mean_DN[:, rows_S] + torch.exp(0.5 * logvar_DN[:, rows_S]) * noise_DS
+    return Sampled(mean_DN, logvar_DN, z_DS, rows_S)
+
+
+def _check_finite(mean: Tensor, logvar: Tensor) -> None:
+    for name, values in (("mean", mean), ("logvar", logvar)):
+        low, high = (float(v) for v in torch.aminmax(values))
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise UserError(f"{name}: contains NaN or infinity; accepted are finite numbers")
+        if name == "logvar" and max(-low, high) > 80.0:  # the density would leave the range of a 32-bit float
+            raise UserError(f"logvar: reaches {low:.3g} to {high:.3g}; accepted is -80 to 80")
+
+
+def log_mixture(drawn: Sampled, rows: Tensor | None = None, samples: Tensor | None = None) -> Tensor:
+    """log of 1/n sum_n q(z_j|n) for each latent of each sample, [D, S]: over all rows, or over some for some."""
+    mean_DN, logvar_DN, z_DS = drawn.mean_DN, drawn.logvar_DN, drawn.z_DS
+    if rows is not None and samples is not None:
+        mean_DN, logvar_DN, z_DS = mean_DN[:, rows], logvar_DN[:, rows], z_DS[:, samples]
+    found = torch.empty_like(z_DS)
+    for part in _parts(z_DS, mean_DN.shape[1]):
+        for d in range(len(z_DS)):
+            found[d, part] = _log_sum_exp(_log_densities(z_DS[d, part], mean_DN[d], logvar_DN[d]))
+    return found - math.log(mean_DN.shape[1])
+
+
+def _parts(z_DS: Tensor, rows: int) -> Iterator[slice]:
+    """The samples in parts, so that no part times the rows has more densities than a chunk."""
+    step = max(1, _CHUNK.get(z_DS.device.type, 1 << 22) // rows)
+    return (slice(start, start + step) for start in range(0, z_DS.shape[1], step))
+
+
+def _log_densities(z_S: Tensor, mean_N: Tensor, logvar_N: Tensor) -> Tensor:
+    """log N(z; mean, var) of each sample under each row, [S, N]; in place, for this is where the time goes."""
+    away_SN = torch.sub(z_S[:, None], mean_N).mul_(torch.exp(-0.5 * logvar_N) * math.sqrt(0.5))
+    top_N = log_gaussian(mean_N, mean_N, logvar_N)
+    return torch.addcmul(top_N, away_SN, away_SN, value=-1.0, out=away_SN)
+
+
+def _log_sum_exp(values_SN: Tensor) -> Tensor:
+    """torch.logsumexp over the rows that overwrites its argument."""
+    most_S = values_SN.amax(1)
+    # The floor changes no digit of the sum; without it exp spends its time on numbers too small to be normal.
+    return values_SN.sub_(most_S[:, None]).clamp_(min=-80.0).exp_().sum(1).log_().add_(most_S)
+
+
+def posterior_information_matrix(
+    mean: Array,
+    logvar: Array,
+    factors: Array,
+    *,
+    samples: int = 10_000,
+    seed: int = 0,
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> Floats:
+    """I(latent; factor) under the aggregate posterior, in nats, [D, K]; 0 for a factor with a single value."""
+    drawn, table = _read(mean, logvar, factors, samples, seed, kinds, device)
+    return _informations(drawn, table, list(range(len(table.kinds))))
+
+
+def _read(
+    mean: Array, logvar: Array, factors: Array, samples: int, seed: int, kinds: Kinds, device: str | None
+) -> tuple[Sampled, Table]:
+    drawn = draw(mean, logvar, samples=samples, seed=seed, device=device)
+    table = read_table(np.zeros((drawn.mean_DN.shape[1], 1)), factors, kinds=kinds)
+    return drawn, table
+
+
+def _informations(drawn: Sampled, table: Table, factors: list[int]) -> Floats:
+    """E log q(z_j|v_k) - log q(z_j) over the samples whose row has factor k, at least 0, [D, K]."""
+    marginal_DS = log_mixture(drawn)
+    information_DK = np.zeros((len(marginal_DS), len(factors)))
+    for place, k in enumerate(factors):
+        labels_N = np.full(len(table.factors), -1)
+        rows, labels = classes(table, k)
+        labels_N[rows] = labels
+        sampled_S = labels_N[drawn.rows_S.cpu().numpy()]
+        total_D = torch.zeros(len(marginal_DS), dtype=torch.float64, device=marginal_DS.device)
+        for value in np.unique(sampled_S[sampled_S >= 0]):
+            rows_n, samples_s = (
+                torch.as_tensor(np.flatnonzero(found == value), device=marginal_DS.device)
+                for found in (labels_N, sampled_S)
+            )
+            total_D += (log_mixture(drawn, rows_n, samples_s) - marginal_DS[:, samples_s]).sum(1, dtype=torch.float64)
+        information_DK[:, place] = (total_D / max(int((sampled_S >= 0).sum()), 1)).cpu().numpy()
+    return np.maximum(information_DK, 0.0)
+
+
+def mig_score_from_posterior(
+    mean: Array,
+    logvar: Array,
+    factors: Array,
+    *,
+    samples: int = 10_000,
+    seed: int = 0,
+    kinds: Kinds = None,
+    device: str | None = None,
+) -> float:
+    """MIG with the estimator of its authors (Chen et al. 2018, appendix C, https://arxiv.org/abs/1802.04942), in 0..1.
+
+    `mean` and `logvar` [N, D] are the diagonal Gaussian posteriors of the rows. Exact up to the number of
+    samples if the rows are the whole data set; a part of it sees each sample's own posterior too often.
+
+    >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    >>> round(mig_score_from_posterior(factors, [[-12, -12]] * 4, factors), 6)
+    1.0
+    """
+    drawn, table = _read(mean, logvar, factors, samples, seed, kinds, device)
+    chosen = varying(table)
+    entropies_K = np.array([table_information(np.diag(np.bincount(classes(table, k)[1]))) for k in chosen])
+    first_K, second_K = two_best(_informations(drawn, table, chosen), axis=0)
+    return float(np.clip(((first_K - second_K) / entropies_K).mean(), 0.0, 1.0))
+
+
+def kl_decomposition(
+    mean: Array,
+    logvar: Array,
+    factors: Array | None = None,
+    *,
+    samples: int = 10_000,
+    size: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+) -> dict[str, float]:
+    """The KL of a trained model in its three parts (Chen et al. 2018, equation 2), in nats.
+
+    `index_code_mi`: how much a code tells which observation it belongs to; `total_correlation`: how far the
+    latents are from independent; `dimension_wise_kl`: how far each is from its prior. `kl` is their sum,
+    computed exactly; the parts are means over `samples`. `size` is the number of observations that the rows
+    were drawn from, if they are a part only: then each sample's own posterior counts 1/size, not 1/rows.
+    The factors are not used; the argument is there so that it is called like the others.
+    """
+    drawn = draw(mean, logvar, samples=samples, seed=seed, device=device)
+    rows = drawn.mean_DN.shape[1]
+    if size is not None and size < rows:
+        raise UserError(f"size: is {size}; accepted is the number of rows, {rows}, or more")
+    joint_S, product_S = _log_joint_and_product(drawn, size or rows)
+    own_mean, own_logvar = drawn.mean_DN[:, drawn.rows_S], drawn.logvar_DN[:, drawn.rows_S]
+    own_S = log_gaussian(drawn.z_DS, own_mean, own_logvar).sum(0)
+    prior_S = log_standard(drawn.z_DS).sum(0)
+    # Latent by latent: a million rows of many latents at once would need gigabytes.
+    kl_D = [kl_standard(mean_N, logvar_N).double().mean() for mean_N, logvar_N in zip(*drawn[:2], strict=True)]
+    return {
+        "index_code_mi": float((own_S - joint_S).double().mean()),
+        "total_correlation": float((joint_S - product_S).double().mean()),
+        "dimension_wise_kl": float((product_S - prior_S).double().mean()),
+        "kl": float(sum(kl_D)),
+    }
+
+
+def _log_joint_and_product(drawn: Sampled, size: int) -> tuple[Tensor, Tensor]:
+    """log q(z) and the sum of log q(z_j) of each sample, [S] each."""
+    latents, rows = drawn.mean_DN.shape
+    count = drawn.z_DS.shape[1]
+    # Uniform over the other rows, and 1/size on the sample's own: with size = rows simply 1/rows each.
+    other = math.log((size - 1) / size / (rows - 1)) if rows > 1 else -math.inf
+    joint, product = drawn.z_DS.new_empty(count), drawn.z_DS.new_zeros(count)
+    for part in _parts(drawn.z_DS, rows):
+        own = drawn.rows_S[part, None]
+        log_w = joint.new_full((len(own), rows), other)
+        log_w.scatter_(1, own, -math.log(size) if rows > 1 else 0.0)
+        total = log_w.clone()
+        for d in range(latents):
+            log_q = _log_densities(drawn.z_DS[d, part], drawn.mean_DN[d], drawn.logvar_DN[d])
+            total += log_q
+            product[part] += _log_sum_exp(log_q.add_(log_w))
+        joint[part] = _log_sum_exp(total)
+    return joint, product
