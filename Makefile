@@ -9,7 +9,7 @@ BIN := .venv/bin
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,onnx]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,onnx,parquet,huggingface]'
 	touch $@
 
 setup: .venv/.dev

@@ -21,13 +21,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--methods", default=",".join(METHODS))
     arguments = parser.parse_args()
     device = find_device(arguments.device)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     data = load_data("rooms(size=16)").to(device)
     worst = 0.0
-    for name, cls in METHODS.items():
+    for name, cls in ((name, METHODS[name]) for name in arguments.methods.split(",")):
         fixed, hyper = resolve(cls, {"net": "small", "latents": 4})
         config = {"arguments": fixed, "hyper": hyper, "seed": 0, "device": device, "batch": 16, "precision": "float32"}
         config |= {"optimizer": optimizer_settings(cls, 1e-4, 0.0)}

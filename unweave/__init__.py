@@ -1,15 +1,18 @@
 """Unweave: find the separate causes in your data. Train any disentangling method, score it, look at it."""
 
+from unweave.compare import score_runs
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
 from unweave.data import load_data
 from unweave.estimator import Unweaver
-from unweave.evaluate import Evaluation, Trained, evaluate, load
+from unweave.evaluate import Evaluation, Trained, evaluate, evaluate_arrays, load
+from unweave.fleet import Diverged, expand, fit
 from unweave.train import resume, train
 from unweave.version import __version__
 
 __all__ = [
     "Batch",
     "DataInfo",
+    "Diverged",
     "Evaluation",
     "Knob",
     "Method",
@@ -20,10 +23,14 @@ __all__ = [
     "UserError",
     "__version__",
     "evaluate",
+    "evaluate_arrays",
+    "expand",
+    "fit",
     "load",
     "load_data",
     "normal",
     "resume",
+    "score_runs",
     "train",
     "uniform",
 ]

@@ -85,7 +85,7 @@ def train(
         options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
         options |= dict(supervision=supervision, engine=engine, precision=precision)
         options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
-        settings = _settings(set or [], reserved={**options, "out": out, "observe": None})
+        settings: dict[str, Any] = _settings(set or [], reserved={**options, "out": out, "observe": None})
         if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):
             del options["seed"]
             many = read_seeds(seeds) if seeds is not None else [seed]
@@ -101,9 +101,9 @@ def train(
     )
 
 
-def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, str]:
+def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, Any]:
     """["beta=6"] -> {"beta": "6"}."""
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip() or not value.strip():
@@ -261,6 +261,9 @@ STATIC_HELP = {
     "estimator": "mws (minibatch-weighted) or mss (stratified)",
     "one_batch": "permute the batch that is scored instead of a second one",
     "known_k": "use the number of changed factors of each pair",
+    "symmetric": "compare a pair by its divergence in both directions",
+    "content": "how many latents, the first ones, a group shares; 0 is half",
+    "per_member": "count the content's KL once a member instead of once a group",
 }
 
 

@@ -69,7 +69,9 @@ def train(
     **settings: Any,
 ) -> Trained:
     """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
-    options = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, supervision=supervision, device=device)
+    options: dict[str, Any] = dict(
+        steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, supervision=supervision, device=device
+    )
     options |= dict(engine=engine, precision=precision, log_every=log_every, checkpoint_every=checkpoint_every)
     config, cls, data = prepare(method, data, **options, **settings)
     rehearse(config, cls, data)

@@ -11,6 +11,7 @@ import torch
 
 import unweave as uw
 from unweave.contract import Batch, all_phases, knobs, player_parameters
+from unweave.data.supervision import default_supervision
 from unweave.engine.fleet import make_fleet
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop, advance, play
@@ -25,8 +26,19 @@ VARIANTS = [
     *((name, {}) for name in METHODS),
     ("beta_tcvae", {"estimator": "mss", "alpha": 2.0, "gamma": 3.0}),
     ("factor_vae", {"one_batch": True}),
+    ("info_vae", {"kernel": "rbf", "alpha": 0.5}),
+    ("info_vae", {"divergence": "stein", "lambda_": 5.0}),
+    ("info_vae", {"divergence": "adversarial", "lambda_": 2.0, "alpha": 0.5}),
+    ("aae", {"encoder": "gaussian", "generator": "ratio"}),
+    ("aae", {"prior": "mixture"}),
+    ("aae", {"prior": "swiss_roll", "generator": "minimax"}),
     ("ada_gvae", {"known_k": True}),
+    ("ada_gvae", {"symmetric": True}),
+    ("ada_ml_vae", {"known_k": True}),
+    ("ml_vae", {"content": 1, "per_member": True}),
 ]
+# What a method is told, where it is not told by default.
+SUPERVISION = dict.fromkeys(("ml_vae", "gvae"), "groups(by=['shape'], size=3)")
 IDS = ["-".join([name, *map(str, settings)]) for name, settings in VARIANTS]
 table = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
 BATCH = 8
@@ -43,8 +55,7 @@ def make(name, settings, data, *, seed=0, lr=1e-3, batch=BATCH, **changes):
     fixed, hyper = resolve(cls, {"net": "small", "latents": 4, **settings})
     config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": "cpu", "batch": batch, "precision": "float32"}
     config |= {"optimizer": optimizer_settings(cls, lr, 0.0), **changes}
-    method = cls(data.info, **fixed)
-    config["supervision"] = "pairs(k=1)" if "pair" in method.needs else "none"
+    config["supervision"] = SUPERVISION.get(name) or default_supervision(cls(data.info, **fixed).needs)
     method = build(cls, config, data)
     return method, build_program(config, method, data)
 
@@ -189,6 +200,7 @@ def test_killed_and_resumed_equals_uninterrupted(name, settings, data, tmp_path)
             raise Killed
 
     options = dict(steps=12, batch=4, log_every=2, checkpoint_every=4, net="small", latents=4, lr=1e-3, **settings)
+    options["supervision"] = SUPERVISION.get(name)
     whole = uw.train(name, data, out=tmp_path / "whole", **options)
     with pytest.raises(Killed):
         uw.train(name, data, out=tmp_path / "cut", observe=kill, **options)
@@ -200,7 +212,8 @@ def test_killed_and_resumed_equals_uninterrupted(name, settings, data, tmp_path)
 
 @table
 def test_save_and_load(name, settings, data, tmp_path):
-    trained = uw.train(name, data, out=tmp_path / "run", steps=2, batch=4, net="small", latents=4, **settings)
+    options = dict(steps=2, batch=4, supervision=SUPERVISION.get(name), net="small", latents=4, **settings)
+    trained = uw.train(name, data, out=tmp_path / "run", **options)
     loaded = uw.load(tmp_path / "run")
     images = data.images(torch.arange(5))
     assert (trained.encode(images) == loaded.encode(images)).all()

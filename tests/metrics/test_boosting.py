@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
 from unweave.metrics.boosting import Target, boost
@@ -103,7 +102,7 @@ def test_the_seed_decides_between_equals():
     assert 0.3 < first.importance[0, 0] < 0.7
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_a_gpu_finds_the_same():
     targets = [classes(CLASSES), measured(SUM)]
     here, there = (boost(CODES[TRAIN], targets, CODES[TEST], device=device) for device in ("cpu", "cuda"))

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.ops.divergence import kl_gaussians, kl_standard, reparametrize
-from unweave.ops.sharing import average_shared, shared_by_count, shared_by_threshold
+from unweave.nn.paired import pair_pass
+from unweave.ops.sharing import average_shared
 
 
 @final
@@ -34,25 +34,21 @@ class AdaGVAE(Method):
         net: str = "locatello",
         likelihood: str = "bernoulli",
         known_k: bool = False,
+        symmetric: bool = False,
     ) -> None:
         super().__init__()
         self.latents = latents
         self.known_k = known_k
+        self.symmetric = symmetric
         self.needs = ("x", "pair", "changed") if known_k else ("x", "pair")
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         x = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]
-        mean, logvar = self.autoencoder.posterior(x)
-        first, other = zip(mean.chunk(2), logvar.chunk(2), strict=True)
-        divergence_BZ = kl_gaussians(*first, *other).detach()
-        if self.known_k:
-            shared_BZ = shared_by_count(divergence_BZ, batch.changed)  # type: ignore[arg-type]
-        else:
-            shared_BZ = shared_by_threshold(divergence_BZ)
-        mean, logvar = (torch.cat(part) for part in zip(*average_shared(first, other, shared_BZ), strict=True))
-        z = reparametrize(mean, logvar, torch.cat([noise["eps"], noise["eps_pair"]]))
-        recon, kl = self.autoencoder.nll(x, z).mean(), kl_standard(mean, logvar).sum(1).mean()
+        eps = torch.cat([noise["eps"], noise["eps_pair"]])
+        changed = batch.changed if self.known_k else None
+        p = pair_pass(self.autoencoder, x, eps, average_shared, changed_B=changed, symmetric=self.symmetric)
+        recon, kl = p.nll_2B.mean(), p.kl_2BZ.sum(1).mean()
         loss = recon + hyper.beta * kl
-        shared = shared_BZ.float().sum(1).mean()
+        shared = p.shared_BZ.float().sum(1).mean()
         return Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "shared": shared})

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unweave.metrics.parallel import side_by_side
 from unweave.metrics.table import Floats
 from unweave.metrics.trees import (
     BINS,
@@ -32,6 +33,7 @@ from unweave.metrics.trees import (
 )
 
 STAGES, RATE = 100, 0.1
+_FLOAT = torch.float32  # whatever torch's default is
 _CPU_COLUMNS = 32  # columns grown at once: 10,000 rows of them stay in a core's cache
 _MANY = 2**25  # numbers in one matrix, beyond which columns and factors take turns
 
@@ -74,7 +76,8 @@ def lay_out(targets: list[Target], device: torch.device) -> Columns:
     wanted, first = zip(*(_wanted(target) for target in targets))
     several = [(t.classes - 1) / t.classes if t.classes > 2 else 1.0 for t in targets]
     each = torch.tensor([t.columns for t in targets])
-    step, curved = (torch.tensor(v).repeat_interleave(each) for v in (several, [float(t.classes > 0) for t in targets]))
+    classified = [float(t.classes > 0) for t in targets]
+    step, curved = (torch.tensor(v, dtype=_FLOAT).repeat_interleave(each) for v in (several, classified))
     present = None
     if not all(target.present.all() for target in targets):
         present = torch.tensor(np.stack([t.present for t in targets], 1)).float().repeat_interleave(each, 1).to(device)
@@ -124,7 +127,7 @@ def leaf_sums(values_NC: Tensor, place_NC: Tensor) -> Tensor:
     columns = values_NC.shape[1]
     if values_NC.is_cuda:  # adding in any order, as scatter does there, would not give the same sums twice
         return torch.stack([torch.where(place_NC // columns == leaf, values_NC, 0).sum(0) for leaf in range(8)])
-    return torch.zeros(8 * columns).scatter_add_(0, place_NC.view(-1), values_NC.view(-1)).view(8, columns)
+    return values_NC.new_zeros(8 * columns).scatter_add_(0, place_NC.view(-1), values_NC.view(-1)).view(8, columns)
 
 
 def spread(values_8C: Tensor, place_NC: Tensor) -> Tensor:
@@ -144,10 +147,11 @@ def newton_step(columns: Columns, guess_NC: Tensor, block: Block, place_NC: Tens
     return step_8C * columns.step[block.part]
 
 
+@torch.inference_mode()
 def _boost(codes: Sorted, columns: Columns, test_falling_ND: Tensor, stages: int, seed: int) -> tuple[Tensor, Tensor]:
     """The gain of each code in the trees of each column [D, C], and the scores of the test rows [N, C]."""
     device, (rows, width) = columns.first.device, columns.wanted.shape
-    present = torch.ones(rows, 1, device=device) if columns.present is None else columns.present
+    present = torch.ones(rows, 1, device=device, dtype=_FLOAT) if columns.present is None else columns.present
     counts_DBC = sums_below(codes, bag_sums(codes, present)).expand(-1, -1, width)
     train_NC, test_NC = columns.first.repeat(rows, 1), columns.first.repeat(len(test_falling_ND), 1)
     gain_DC = torch.zeros(codes.rows.shape[0], width, dtype=torch.float64, device=device)
@@ -157,7 +161,7 @@ def _boost(codes: Sorted, columns: Columns, test_falling_ND: Tensor, stages: int
         width = -(-width // -(-width // _CPU_COLUMNS))  # parts of about equal size
     for _ in range(stages):
         drawn = [
-            torch.rand(len(gain_DC), 7, part.stop - part.start, generator=generator)
+            torch.rand(len(gain_DC), 7, part.stop - part.start, generator=generator, dtype=_FLOAT)
             for part, generator in zip(columns.slices, generators)
         ]
         noise = torch.cat(drawn, 2).flatten(1).to(device)
@@ -189,7 +193,6 @@ def _groups(targets: list[Target], device: torch.device) -> list[list[int]]:
     return groups
 
 
-@torch.inference_mode()
 def boost(
     train_ND: Floats,
     targets: list[Target],
@@ -209,12 +212,16 @@ def boost(
     ranks_ND = value_ranks(train_ND[:, used], test_ND[:, used])
     test_falling_ND = -torch.tensor(ranks_ND, dtype=torch.float32, device=place)
     importance_DK = np.zeros((train_ND.shape[1], len(targets)))
-    scores: list[Floats] = []
-    for group in _groups(targets, place):
+    scores = [np.zeros((len(test_ND), target.columns)) for target in targets]
+
+    def fit(group: list[int]) -> None:
         columns = lay_out([targets[k] for k in group], place)
         gain_DC, scores_NC = _boost(codes, columns, test_falling_ND, stages, seed)
         for k, part in zip(group, columns.slices):
             gain_D = gain_DC[:, part].sum(1).cpu().numpy()
             importance_DK[used, k] = gain_D / gain_D.sum() if gain_D.sum() > 0 else 0.0
-            scores.append(scores_NC[:, part].double().cpu().numpy())
+            scores[k][:] = scores_NC[:, part].cpu().numpy()
+
+    groups = _groups(targets, place)
+    side_by_side(fit, sorted(groups, key=lambda group: -sum(targets[k].columns for k in group)))  # the longest first
     return Boosted(importance_DK, scores)

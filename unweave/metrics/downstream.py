@@ -11,6 +11,7 @@ import numpy as np
 
 from unweave.contract import UserError
 from unweave.metrics.counts import device_of
+from unweave.metrics.parallel import side_by_side
 from unweave.metrics.predictors import Split, accuracy, fit, learnable, read_factor, read_split
 from unweave.metrics.table import Array, Floats, Kinds, at_least, select_rows
 
@@ -33,11 +34,24 @@ def constant_accuracy(split: Split, k: int) -> float:
     return accuracy(factor, np.full(len(factor.test_values), factor.values[0]))
 
 
-def accuracies(split: Split, model: str, labels: int, seed: int, device: object) -> Floats:
-    """The test accuracy of each factor learnt from so many labels [K]."""
-    some = labelled_rows(split, labels, seed)
-    found = dict(zip(some.factors, fit(some, MODELS[model], seed=seed, device=device).accuracy))
-    return np.array([found[k] if k in found else constant_accuracy(some, k) for k in split.factors])
+def accuracies(split: Split, model: str, labels: Sequence[int], seed: int, device: object) -> list[Floats]:
+    """The test accuracy of each factor [K], NaN where it has no test rows, for every number of labels."""
+    splits = [labelled_rows(split, int(number), seed) for number in labels]
+    # Boosting learns all factors in one go; regressions are many small pieces, the long ones first.
+    parts = [(i, [k]) for i, some in enumerate(splits) for k in some.factors]
+    parts = parts if model == "logistic" else [(i, some.factors) for i, some in enumerate(splits)]
+    parts.sort(key=lambda part: -len(splits[part[0]].train.codes))
+
+    def one(part: tuple[int, list[int]]) -> Floats:
+        some = splits[part[0]]._replace(factors=part[1])
+        return fit(some, MODELS[model], seed=seed, device=device).accuracy
+
+    learnt = side_by_side(one, parts) if model == "logistic" else [one(part) for part in parts]
+    found = {(i, k): value for (i, factors), values in zip(parts, learnt) for k, value in zip(factors, values)}
+    return [
+        np.array([found[i, k] if (i, k) in found else constant_accuracy(some, k) for k in split.factors])
+        for i, some in enumerate(splits)
+    ]
 
 
 def downstream_scores(
@@ -65,8 +79,7 @@ def downstream_scores(
     split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
     device_ = device_of(codes, device)
     found = {}
-    for number in labels:
-        told = accuracies(split, model, int(number), seed, device_)
+    for number, told in zip(labels, accuracies(split, model, labels, seed, device_)):
         told = told[~np.isnan(told)]
         found[f"labels_{number}"] = float(told.mean()) if len(told) else 0.0
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from unweave.metrics.linear import class_scores, fit_logistic, probabilities, standardize
+from unweave.metrics.parallel import side_by_side
 from unweave.metrics.predictors import Split, read_split
 from unweave.metrics.table import Array, Floats, Indices, Kinds, classes
 
@@ -29,14 +30,15 @@ def areas(scores_NV: Floats, labels_N: Indices) -> Floats:
 def explicitness_per_factor(split: Split) -> Floats:
     """The mean area over the values of each factor, on the test rows [K]; NaN where they tell nothing."""
     train_ND, test_ND = standardize(split.train.codes, split.test.codes)
-    found = []
-    for k in split.factors:
+
+    def mean_area(k: int) -> float:
         rows, labels = classes(split.train, k)
         test_rows, test_labels = classes(split.test, k, like=split.train)
         weights = fit_logistic(train_ND[rows], labels, int(labels.max()) + 1)
         per_class = areas(probabilities(class_scores(weights, test_ND[test_rows])), test_labels)
-        found.append(per_class.mean() if len(per_class) else np.nan)
-    return np.array(found)
+        return float(per_class.mean()) if len(per_class) else np.nan
+
+    return np.array(side_by_side(mean_area, split.factors))
 
 
 def explicitness_score(

@@ -5,12 +5,11 @@ Shape letters: N rows, D codes, K factors.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
+import torch
 
+from unweave.metrics.counts import device_of
+from unweave.metrics.linear import class_scores, fit_logistic, probabilities
 from unweave.metrics.neighbours import neighbour_information_matrix
 from unweave.metrics.table import (
     Array,
@@ -36,6 +35,7 @@ def infomec_scores(
     iterations: int = 100,
     seed: int = 0,
     kinds: Kinds = None,
+    device: str | None = None,
 ) -> dict[str, float]:
     """InfoM, InfoC and InfoE (Hsu et al. 2023, section 4, https://arxiv.org/abs/2305.18378), each in 0..1.
 
@@ -52,7 +52,7 @@ def infomec_scores(
     chosen = varying(table)
     range_D = np.ptp(table.codes, axis=0)
     active = np.flatnonzero((range_D > prune * range_D.max()) & (range_D > 0))
-    explicit = explicitness(table, chosen, iterations=iterations)
+    explicit = explicitness(table, chosen, iterations=iterations, device=device_of(codes, device))
     if not len(active):
         return {"modularity": 0.0, "compactness": 0.0, "explicitness": explicit}
     kept = table._replace(codes=table.codes[:, active])
@@ -77,7 +77,9 @@ def concentration(share: Floats) -> float:
     return float(np.clip((largest.mean() - 1.0 / columns) / (1.0 - 1.0 / columns), 0.0, 1.0))
 
 
-def explicitness(table: Table, factors: list[int], *, iterations: int) -> float:
+def explicitness(
+    table: Table, factors: list[int], *, iterations: int, device: torch.device | str | None = None
+) -> float:
     """The share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
     moving = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
@@ -90,7 +92,7 @@ def explicitness(table: Table, factors: list[int], *, iterations: int) -> float:
         if table.kinds[k] == "continuous":
             found.append(_linear_share(codes_ND[rows], table.factors[rows, k]))
         else:
-            found.append(_logistic_share(codes_ND[rows], labels, iterations))
+            found.append(_logistic_share(codes_ND[rows], labels, iterations, device))
     return float(np.clip(np.mean(found), 0.0, 1.0))
 
 
@@ -101,14 +103,12 @@ def _linear_share(codes_nD: Floats, factor_n: Floats) -> float:
     return float(1.0 - np.square(factor_n - predicted).mean() / factor_n.var())
 
 
-def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int) -> float:
+def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device: torch.device | str | None) -> float:
     """How far logistic regression, without penalty and with balanced classes, brings the log-loss down from none."""
     sizes_V = np.bincount(labels_n)
-    model = LogisticRegression(C=np.inf, class_weight="balanced", max_iter=iterations)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # `iterations` are the definition's, converged or not
-        warnings.simplefilter("ignore", UserWarning)
-        probability_nV = model.fit(codes_nD, labels_n).predict_proba(codes_nD)
-    own_n = probability_nV[np.arange(len(labels_n)), labels_n]
+    balanced_n = len(labels_n) / (len(sizes_V) * sizes_V[labels_n].astype(np.float64))
+    options = {"strength": np.inf, "weights_N": balanced_n, "iterations": iterations, "device": device}
+    weights = fit_logistic(codes_nD, labels_n, len(sizes_V), **options)  # type: ignore[arg-type]
+    own_n = probabilities(class_scores(weights, codes_nD))[np.arange(len(labels_n)), labels_n]
     loss = -np.log(np.maximum(own_n, np.finfo(np.float64).tiny)).mean()
     return float(1.0 - loss / np.log(len(sizes_V)))

@@ -16,6 +16,7 @@ from sklearn.linear_model import Lasso, Ridge
 from unweave.contract import UserError
 from unweave.metrics.boosting import Target, boost
 from unweave.metrics.linear import class_scores, fit_logistic, standardize
+from unweave.metrics.parallel import side_by_side
 from unweave.metrics.table import Array, Floats, Indices, Kinds, Table, classes, read_table, read_test, varying
 
 PREDICTORS = ("gbt", "forest", "lasso", "logistic", "logistic_cv")
@@ -100,11 +101,13 @@ def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> F
     if predictor == "gbt":
         return _fit_boosted(split, seed, device)
     train_ND, test_ND = standardize(split.train.codes, split.test.codes)
-    found = []
-    for k in split.factors:
+
+    def one(k: int) -> tuple[Floats, float]:
         factor = read_factor(split, k, as_number=predictor == "lasso")
         importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed)
-        found.append((shares(importance), accuracy(factor, guess)))
+        return shares(importance), accuracy(factor, guess)
+
+    found = side_by_side(one, split.factors)
     return Fit(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
 
 

@@ -244,7 +244,8 @@ def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tenso
 def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]) -> Tensor:
     """1 where a row goes left in the node that it is in, else 0 [N, C]; `lefts` says so of the levels above."""
     nodes = 2 ** len(lefts)
-    splits = zip(level.code.view(nodes, -1)[:, part], (level.rank + 1.0).view(nodes, -1)[:, part])
+    limits = level.rank.to(falling_ND.dtype) + 1
+    splits = zip(level.code.view(nodes, -1)[:, part], limits.view(nodes, -1)[:, part])
     # Ranks are whole numbers, so limit + 1 - rank, cut to 0..1, is a comparison, and faster than one on a CPU.
     masks = [falling_ND.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in splits]
     for left in lefts:

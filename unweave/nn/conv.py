@@ -78,4 +78,4 @@ class Stack(nn.Sequential):
         if _chosen(input) != "fleet":
             return super().forward(input)
         plan = [Layer(isinstance(layer, Halve), bool(layer.relu)) for layer in self]
-        return convolve(input, plan, [p for layer in self for p in (layer.weight, layer.bias)])
+        return convolve(input, plan, [p for layer in self for p in layer.parameters()])

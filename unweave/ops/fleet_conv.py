@@ -80,17 +80,15 @@ def _up_kernel(small: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: 
     k, C = packed.shape[1], packed.shape[3]
     out = small.new_empty(R, B, 2 * h, 2 * w, C)
     M, block_m = B * h * w, 128
-    shared = dict(C=C, S=S, k=k, BIAS=bias.numel() > 0, RELU=relu, GATE=gate.numel() > 0)
+    shared: dict[str, Any] = dict(C=C, S=S, k=k, BIAS=bias.numel() > 0, RELU=relu, GATE=gate.numel() > 0)
     shared |= dict(PRECISION=precision, BLOCK_M=block_m)
     if 4 * C <= 16:
-        grid = (triton.cdiv(M, block_m), R)
-        up_few_kernel[grid](
+        up_few_kernel[(triton.cdiv(M, block_m), R)](
             small, packed, bias, gate, out, M, h, w, **shared, BLOCK_S=min(_power(S), 64), BLOCK_N=16,
             num_warps=4, num_stages=3,
         )  # fmt: skip
     else:
-        grid = (triton.cdiv(M, block_m), 4, R)
-        up_kernel[grid](
+        up_kernel[(triton.cdiv(M, block_m), 4, R)](
             small, packed, bias, gate, out, M, h, w, **shared, BLOCK_S=min(_power(S), 64), BLOCK_C=_power(C),
             num_warps=4, num_stages=3,
         )  # fmt: skip
@@ -210,9 +208,9 @@ class _Stack(torch.autograd.Function):
         found: list[Tensor] = []
         for at in reversed(range(depth)):
             layer, image, packed = ctx.plan[at], images[at], pack(weights[at], grad.dtype)
-            pair = (image, grad) if layer.shrink else (grad, image)
+            big, small = (image, grad) if layer.shrink else (grad, image)
             bias = grad.sum((1, 2, 3), dtype=weights[at].dtype)
-            found = [gradient(*pair, packed).to(weights[at].dtype), bias, *found]
+            found = [gradient(big, small, packed).to(weights[at].dtype), bias, *found]
             if at or ctx.needs_input_grad[1]:
                 gate = image if at and ctx.plan[at - 1].relu else none
                 grad = (up if layer.shrink else down)(grad, packed, none, gate, False)

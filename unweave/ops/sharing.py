@@ -1,9 +1,37 @@
-"""What two posteriors share: masks and averages over pairs (Locatello et al. 2020)."""
+"""What posteriors share: which coordinates of a pair (Locatello et al. 2020), and one Gaussian in place of several.
+
+Shape letters: B batch, Z latents. Posteriors are diagonal Gaussians, given as (mean, logvar).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+from unweave.ops.divergence import kl_gaussians
+
+Gaussian = tuple[Tensor, Tensor]  # mean, logvar
+Aggregate = Callable[[Tensor, Tensor, int], Gaussian]
+
+
+def product_of_gaussians(mean: Tensor, logvar: Tensor, dim: int) -> Gaussian:
+    """The normalised product of the Gaussians along `dim`: precisions add, means are weighted by precision."""
+    weight = torch.softmax(-logvar, dim)  # each one's share of the precision
+    return (weight * mean).sum(dim), -torch.logsumexp(-logvar, dim)
+
+
+def average_of_gaussians(mean: Tensor, logvar: Tensor, dim: int) -> Gaussian:
+    """The Gaussian with the mean of the means and the mean of the variances along `dim`."""
+    return mean.mean(dim), torch.logsumexp(logvar, dim) - math.log(logvar.shape[dim])
+
+
+def pair_divergence(first: Gaussian, other: Gaussian, *, symmetric: bool) -> Tensor:
+    """KL(first || other) for each coordinate, or its mean over both directions."""
+    forward = kl_gaussians(*first, *other)
+    return 0.5 * (forward + kl_gaussians(*other, *first)) if symmetric else forward
 
 
 def shared_by_threshold(divergence_BZ: Tensor) -> Tensor:
@@ -19,11 +47,20 @@ def shared_by_count(divergence_BZ: Tensor, changed_B: Tensor) -> Tensor:
     return rank_BZ < (divergence_BZ.shape[1] - changed_B).unsqueeze(1)
 
 
-def average_shared(first: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor], shared_BZ: Tensor) -> tuple:
-    """Both posteriors (mean, logvar), with the mean of means and of variances on the shared coordinates."""
+def average_shared(first: Gaussian, other: Gaussian, shared_BZ: Tensor) -> tuple[Gaussian, ...]:
+    """Both posteriors, with the mean of means and of variances on the shared coordinates."""
     mean_BZ = 0.5 * (first[0] + other[0])
     logvar_BZ = torch.logaddexp(first[1], other[1]) - torch.log(torch.full_like(mean_BZ, 2.0))
+    return _replace_shared(first, other, shared_BZ, (mean_BZ, logvar_BZ))
+
+
+def multiply_shared(first: Gaussian, other: Gaussian, shared_BZ: Tensor) -> tuple[Gaussian, ...]:
+    """Both posteriors, with their normalised product on the shared coordinates."""
+    mean_2BZ, logvar_2BZ = (torch.stack(part) for part in zip(first, other, strict=True))
+    return _replace_shared(first, other, shared_BZ, product_of_gaussians(mean_2BZ, logvar_2BZ, 0))
+
+
+def _replace_shared(first: Gaussian, other: Gaussian, shared_BZ: Tensor, by: Gaussian) -> tuple[Gaussian, ...]:
     return tuple(
-        (torch.where(shared_BZ, mean_BZ, mean), torch.where(shared_BZ, logvar_BZ, logvar))
-        for mean, logvar in (first, other)
+        (torch.where(shared_BZ, by[0], mean), torch.where(shared_BZ, by[1], logvar)) for mean, logvar in (first, other)
     )

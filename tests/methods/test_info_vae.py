@@ -1,0 +1,118 @@
+import pytest
+import torch
+from torch import nn
+
+from unweave.contract import DataInfo, UserError, player_parameters
+from unweave.methods.aae import AAE
+from unweave.methods.beta_vae import BetaVAE
+from unweave.methods.info_vae import DIVERGENCES, InfoVAE
+from unweave.methods.vae import VAE
+from unweave.nn.critic import Critic
+from unweave.ops.mmd import KERNELS, unbiased_mmd
+from unweave.ops.stein import stein_surrogate
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
+
+
+def ratio(critic, z):
+    """log D / (1 - D), D the probability of being a code."""
+    chance = critic(z).softmax(1)[:, 0]
+    return (chance / (1 - chance)).log()
+
+
+def weights(method):
+    return list(method.autoencoder.parameters())
+
+
+def gradients(out, method):
+    return torch.autograd.grad(out.losses["model"], weights(method))
+
+
+@pytest.mark.parametrize("kernel", list(KERNELS))
+def test_loss_with_mmd(case, kernel):
+    c = case(InfoVAE, kernel=kernel)
+    terms, out = c.terms(), c.out(alpha=0.3, lambda_=5.0)
+    mmd = unbiased_mmd(terms.z, c.noise["prior"], KERNELS[kernel])
+    expected = terms.recon_B.mean() + 0.7 * terms.kl_B.mean() + 4.3 * mmd
+    torch.testing.assert_close(out.losses["model"], expected)
+    assert out.logs["mmd"].item() == pytest.approx(mmd.item()) and set(out.losses) == {"model"}
+
+
+def test_loss_with_stein(case):
+    c = case(InfoVAE, divergence="stein")
+    terms, out = c.terms(), c.out(alpha=0.3, lambda_=5.0)
+    expected = terms.recon_B.mean() + 0.7 * terms.kl_B.mean() + 4.3 * stein_surrogate(terms.z)
+    torch.testing.assert_close(out.losses["model"], expected)
+
+
+def test_losses_with_a_critic(case):
+    c = case(InfoVAE, divergence="adversarial")
+    c.method.critic = Critic(3, width=20, depth=2).double()
+    terms, out = c.terms(), c.out(alpha=0.3, lambda_=5.0)
+    code, prior = ratio(c.method.critic, terms.z), ratio(c.method.critic, c.noise["prior"])
+    expected = terms.recon_B.mean() + 0.7 * terms.kl_B.mean() + 4.3 * code.mean()
+    torch.testing.assert_close(out.losses["model"], expected, **CLOSE)
+    entropy = -0.5 * (code.sigmoid().log() + (-prior).sigmoid().log()).mean()
+    torch.testing.assert_close(out.losses["critic"], entropy, **CLOSE)
+    assert all(g is None for g in torch.autograd.grad(out.losses["critic"], weights(c.method), allow_unused=True))
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+def test_alpha_0_lambda_1_is_the_vae(case, divergence):
+    c, vae = case(InfoVAE, divergence=divergence), case(VAE)
+    vae.method.autoencoder, vae.batch, vae.noise = c.method.autoencoder, c.batch, c.noise
+    ours, theirs = c.out(alpha=0.0, lambda_=1.0), vae.out()
+    torch.testing.assert_close(ours.losses["model"], theirs.losses["model"])
+    for a, b in zip(gradients(ours, c.method), gradients(theirs, c.method), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+def test_alpha_1_less_lambda_is_beta_vae(case, divergence):
+    c, other = case(InfoVAE, divergence=divergence), case(BetaVAE)
+    other.method.autoencoder, other.batch, other.noise = c.method.autoencoder, c.batch, c.noise
+    ours, theirs = c.out(alpha=-3.0, lambda_=4.0), other.out(beta=4.0)
+    torch.testing.assert_close(ours.losses["model"], theirs.losses["model"])
+    for a, b in zip(gradients(ours, c.method), gradients(theirs, c.method), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_alpha_1_lambda_1_with_a_critic_is_the_aae(case):
+    """Of a Gaussian encoder, a normal prior, and the generator that minimises the log-ratio."""
+    c, other = case(InfoVAE, divergence="adversarial"), case(AAE, encoder="gaussian", generator="ratio")
+    for part in ("autoencoder", "critic"):
+        setattr(other.method, part, getattr(c.method, part))
+    other.batch, other.noise = c.batch, c.noise
+    ours, theirs = c.out(alpha=1.0, lambda_=1.0), other.out(lambda_=1.0)
+    for player in ("model", "critic"):
+        torch.testing.assert_close(ours.losses[player], theirs.losses[player])
+    for a, b in zip(gradients(ours, c.method), gradients(theirs, c.method), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_only_the_adversary_has_a_critic(case):
+    for divergence in DIVERGENCES:
+        method = case(InfoVAE, divergence=divergence).method
+        players = {"model", "critic"} if divergence == "adversarial" else {"model"}
+        assert set(player_parameters(method)) == players
+    assert set(InfoVAE.players) == {"model", "critic"}  # what an instance says is its own
+
+
+@pytest.mark.parametrize("divergence", DIVERGENCES)
+def test_the_divergence_pulls_codes_to_the_prior(case, fixed_posterior, divergence):
+    """Codes three to the right of the prior: a step down the divergence takes their mean back."""
+    c = case(InfoVAE, divergence=divergence, batch=64)
+    c.method.autoencoder = fixed_posterior([[3.0] * 3] * 64, [[1.0] * 3] * 64)
+    if divergence == "adversarial":  # the best critic of N(3, 1) and N(0, 1): log q / p = 3 sum_j z_j - 13.5
+        c.method.critic = nn.Linear(3, 2).double()
+        with torch.no_grad():
+            c.method.critic.weight.copy_(torch.tensor([[3.0] * 3, [0.0] * 3]))
+            c.method.critic.bias.copy_(torch.tensor([-13.5, 0.0]))
+    slope = torch.autograd.grad(c.out(alpha=1.0, lambda_=1.0).losses["model"], c.method.autoencoder.mean_BZ)[0]
+    assert (slope.mean(0) > 0).all()
+
+
+@pytest.mark.parametrize(("argument", "value"), [("divergence", "kl"), ("kernel", "linear")])
+def test_unknown_names(argument, value):
+    with pytest.raises(UserError, match=f"{argument} '{value}' is unknown; use one of "):
+        InfoVAE(DataInfo((1, 8, 8), 10), net="small", **{argument: value})

@@ -1,0 +1,45 @@
+import math
+
+import pytest
+import torch
+from torch.distributions import Normal
+
+from unweave.ops.density_ratio import GENERATORS, critic_loss
+
+P, Q = Normal(0.0, 1.0), Normal(1.0, 1.0)
+
+
+def log_ratio(z):
+    return Q.log_prob(z) - P.log_prob(z)
+
+
+def test_all_vanish_at_equality():
+    zero = torch.zeros(5)
+    loss, accuracy = critic_loss(zero, zero)
+    assert math.log(2.0) - loss.item() == pytest.approx(0.0, abs=1e-7)  # the Jensen-Shannon divergence
+    assert accuracy.item() == 0.0  # a critic without an opinion is never more right than wrong
+    found = {name: of(zero).mean().item() for name, of in GENERATORS.items()}
+    assert found == pytest.approx({"non_saturating": math.log(2.0), "minimax": -math.log(2.0), "ratio": 0.0})
+
+
+def test_values_at_the_best_critic():
+    """KL(N(1, 1) || N(0, 1)) is 1/2 nat; the Jensen-Shannon divergence by quadrature."""
+    x = torch.linspace(-9.0, 10.0, 20_001, dtype=torch.float64)
+    p, q = P.log_prob(x).exp(), Q.log_prob(x).exp()
+    m = 0.5 * (p + q)
+    js = torch.trapezoid(0.5 * (p * (p / m).log() + q * (q / m).log()), x).item()
+    draw = torch.Generator().manual_seed(0)
+    z, prior = torch.randn(2, 200_000, generator=draw)
+    loss, accuracy = critic_loss(log_ratio(z + 1.0), log_ratio(prior))
+    assert math.log(2.0) - loss.item() == pytest.approx(js, abs=0.003)
+    assert accuracy.item() == pytest.approx(Normal(0.0, 1.0).cdf(torch.tensor(0.5)).item(), abs=0.005)
+    assert GENERATORS["ratio"](log_ratio(z + 1.0)).mean().item() == pytest.approx(0.5, abs=0.01)
+
+
+def test_generators_are_the_two_logarithms_and_their_sum():
+    ratio = torch.linspace(-4.0, 4.0, 9)
+    chance = torch.sigmoid(-ratio)  # of being from the prior
+    torch.testing.assert_close(GENERATORS["non_saturating"](ratio), -chance.log())
+    torch.testing.assert_close(GENERATORS["minimax"](ratio), (1 - chance).log())
+    both = GENERATORS["non_saturating"](ratio) + GENERATORS["minimax"](ratio)
+    torch.testing.assert_close(GENERATORS["ratio"](ratio), both)

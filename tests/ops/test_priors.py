@@ -1,0 +1,48 @@
+import math
+
+import pytest
+import torch
+
+from unweave.ops.priors import PETALS, PRIORS, prior_sample
+
+DRAWS = {"normal": torch.randn, "uniform": torch.rand}
+
+
+def sample(prior, count=5000, latents=3):
+    draw, sizes = torch.Generator().manual_seed(0), {"B": count, "Z": latents}
+    noise = {
+        name: DRAWS[want.kind](*(sizes.get(d, d) for d in want.dims), generator=draw)
+        for name, want in PRIORS[prior].items()
+    }
+    return prior_sample(prior, noise)
+
+
+@pytest.mark.parametrize("prior", list(PRIORS))
+def test_shape_and_the_other_latents(prior):
+    z_BZ = sample(prior)
+    assert z_BZ.shape == (5000, 3) and z_BZ.isfinite().all()
+    spread = 1.0 if prior != "uniform" else math.sqrt(1 / 3)
+    assert z_BZ[:, 2].mean().abs() < 0.06 and z_BZ[:, 2].std().item() == pytest.approx(spread, abs=0.04)
+
+
+def test_uniform_fills_its_box():
+    z_BZ = sample("uniform")
+    assert -1 <= z_BZ.min() < -0.99 and 0.99 < z_BZ.max() <= 1
+
+
+def test_petals_are_ten_of_equal_weight():
+    z_BZ = sample("mixture")
+    angle = torch.atan2(z_BZ[:, 1], z_BZ[:, 0]) / (2 * math.pi / PETALS)
+    counts = torch.bincount(angle.round().long() % PETALS, minlength=PETALS)
+    assert counts.min() > 400 and counts.max() < 600
+    assert (angle - angle.round()).abs().mean() < 0.12  # evenly spread angles would have 1/4
+    assert z_BZ[:, :2].norm(dim=1).mean().item() == pytest.approx(2.0, abs=0.05)
+
+
+def test_swiss_roll_is_a_spiral_of_even_density():
+    z_BZ = sample("swiss_roll")
+    radius, angle = z_BZ[:, :2].norm(dim=1) / 0.2, torch.atan2(z_BZ[:, 1], z_BZ[:, 0])
+    turns = (radius - angle) / (2 * math.pi)
+    assert (turns - turns.round()).abs().mean() < 0.05  # radius and angle agree up to whole turns
+    outer = (radius > 3 * math.pi).float().mean().item()  # a length grows as the square of the angle
+    assert outer == pytest.approx((4.5**2 - 3**2) / (4.5**2 - 1.5**2), abs=0.03)

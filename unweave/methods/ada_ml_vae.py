@@ -1,0 +1,54 @@
+"""Ada-ML-VAE: learning from pairs that share an unknown set of factors, by products of posteriors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.paired import pair_pass
+from unweave.ops.sharing import multiply_shared
+
+
+@final
+class AdaMLVAE(Method):
+    """Locatello et al. 2020, eq. 5-6: posteriors multiplied where a pair seems to share the factor."""
+
+    class Hyper(NamedTuple):
+        beta: Annotated[Tensor, Knob(1.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
+
+    paper = "Locatello et al., Weakly-Supervised Disentanglement Without Compromises, ICML 2020"
+    equation = "1/2 sum_(i=1,2) ( -E_q~(z|x_i)[log p(x_i|z)] + beta KL(q~(z|x_i) || p(z)) )"
+    players = {"model": ("autoencoder",)}
+    noise = {"eps": normal("B", "Z"), "eps_pair": normal("B", "Z")}
+    recipe = {"model": {"lr": 1e-4}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        known_k: bool = False,
+        symmetric: bool = False,
+    ) -> None:
+        super().__init__()
+        self.latents = latents
+        self.known_k = known_k
+        self.symmetric = symmetric
+        self.needs = ("x", "pair", "changed") if known_k else ("x", "pair")
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        x = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]
+        eps = torch.cat([noise["eps"], noise["eps_pair"]])
+        changed = batch.changed if self.known_k else None
+        p = pair_pass(self.autoencoder, x, eps, multiply_shared, changed_B=changed, symmetric=self.symmetric)
+        recon, kl = p.nll_2B.mean(), p.kl_2BZ.sum(1).mean()
+        loss = recon + hyper.beta * kl
+        shared = p.shared_BZ.float().sum(1).mean()
+        return Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "shared": shared})

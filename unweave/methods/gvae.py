@@ -1,0 +1,59 @@
+"""GVAE: content averaged over a group of observations, style of each one's own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.grouped import content_size, encode_group, group_pass
+from unweave.ops.sharing import average_of_gaussians
+
+
+@final
+class GVAE(Method):
+    """Hosoya 2019: the group's content posterior has the mean of its members' means and of their variances."""
+
+    class Hyper(NamedTuple):
+        beta: Annotated[Tensor, Knob(1.0, "weight of both KL terms", paper="1; later studies 1, 2, 4, 6, 8, 16")]
+
+    paper = "Hosoya, Group-based Learning of Disentangled Representations (...) for Novel Contents, IJCAI 2019"
+    equation = (
+        "1/G ( sum_(i in group) ( -E[log p(x_i|c,s_i)] + beta KL(q(s_i|x_i) || p(s)) ) "
+        "+ beta KL(q(c|group) || p(c)) ), q(c|group) = N(mean_i mu_i, mean_i sigma_i^2)"
+    )
+    needs = ("groups",)
+    players = {"model": ("autoencoder",)}
+    recipe = {"model": {"lr": 1e-4}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        content: int = 0,
+        per_member: bool = False,
+    ) -> None:
+        super().__init__()
+        self.latents = latents
+        self.content = content_size(content, latents)  # the first latents; the others are style
+        self.per_member = per_member
+        self.noise = {"eps": normal("B", data.members, "Z")}
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        p = group_pass(self.autoencoder, batch.groups, noise["eps"], self.content, average_of_gaussians)  # type: ignore[arg-type]
+        recon, content_kl, style_kl = p.nll_BG.mean(), p.content_kl_B.mean(), p.style_kl_BG.mean()
+        times = 1.0 if self.per_member else 1.0 / p.nll_BG.shape[1]  # the content is told once a group
+        kl = style_kl + times * content_kl
+        loss = recon + hyper.beta * kl
+        logs = {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl}
+        return Out({"model": loss}, logs)
+
+    def encode_group(self, images: Tensor) -> Tensor:
+        """Codes [G, Z] of one group [G, C, H, W] of any size, or of several: content by the average posterior."""
+        return encode_group(self.autoencoder, images, self.content, average_of_gaussians)

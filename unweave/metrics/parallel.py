@@ -1,0 +1,41 @@
+"""Independent pieces of work on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+    """The result of each job, in their order; as many jobs at once as torch may use threads.
+
+    Every job keeps to one thread: small operations gain little from being divided between the cores.
+    """
+    threads = min(torch.get_num_threads(), len(jobs))
+    with one_thread():
+        if threads < 2:
+            return [work(job) for job in jobs]
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, jobs))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep torch to one thread for a while.
+
+    The threads of an operation wait for each other. On a busy machine that made 0.15 s of operations of a few
+    milliseconds each into 2.5 s.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,70 @@
+"""An autoencoder on groups of images: the first latents are the content all members share, the others each one's style.
+
+Shape letters: B groups, G members, Z latents, N latents of the content, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unweave.contract import UserError
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.ops.divergence import kl_standard, reparametrize
+from unweave.ops.sharing import Aggregate, Gaussian
+
+
+class GroupPass(NamedTuple):
+    """One pass of groups through the autoencoder, unreduced."""
+
+    nll_BG: Tensor  # -log p(x|content, style) in nats, summed over pixels
+    content_kl_B: Tensor  # of the group's one posterior to N(0, 1), summed over the content
+    style_kl_BG: Tensor  # of each member's own, summed over the style
+
+
+def content_size(content: int, latents: int) -> int:
+    """How many latents are content; 0 is half of them."""
+    if latents < 2:
+        raise UserError(f"latents {latents} is too small for content and style; use 2 or more")
+    if not 0 <= content < latents:
+        raise UserError(
+            f"content {content} is out of range; use 1 to {latents - 1} of {latents} latents, or 0 for half"
+        )
+    return content or latents // 2
+
+
+def group_posterior(autoencoder: AutoEncoder, images_BGCHW: Tensor, content: int, aggregate: Aggregate) -> Gaussian:
+    """Mean and log-variance [B, G, Z]: the members' posteriors, the group's aggregate as the content of each."""
+    own = autoencoder.posterior(images_BGCHW.flatten(0, 1))
+    mean_BGZ, logvar_BGZ = (part.unflatten(0, images_BGCHW.shape[:2]) for part in own)
+    group = aggregate(mean_BGZ[..., :content], logvar_BGZ[..., :content], 1)
+    mean_BGN, logvar_BGN = (part_BN.unsqueeze(1).expand(-1, mean_BGZ.shape[1], -1) for part_BN in group)
+    mean_BGZ = torch.cat([mean_BGN, mean_BGZ[..., content:]], 2)
+    return mean_BGZ, torch.cat([logvar_BGN, logvar_BGZ[..., content:]], 2)
+
+
+def group_pass(
+    autoencoder: AutoEncoder, images_BGCHW: Tensor, eps_BGZ: Tensor, content: int, aggregate: Aggregate
+) -> GroupPass:
+    """Encode, aggregate, sample content and style for every member, decode, score."""
+    mean_BGZ, logvar_BGZ = group_posterior(autoencoder, images_BGCHW, content, aggregate)
+    z_BGZ = reparametrize(mean_BGZ, logvar_BGZ, eps_BGZ)
+    nll = autoencoder.nll(images_BGCHW.flatten(0, 1), z_BGZ.flatten(0, 1))
+    kl_BGZ = kl_standard(mean_BGZ, logvar_BGZ)
+    return GroupPass(
+        nll.unflatten(0, images_BGCHW.shape[:2]),
+        kl_BGZ[:, 0, :content].sum(1),  # equal for all members
+        kl_BGZ[..., content:].sum(2),
+    )
+
+
+@torch.no_grad()
+def encode_group(autoencoder: AutoEncoder, images: Tensor, content: int, aggregate: Aggregate) -> Tensor:
+    """Codes of one group [G, C, H, W] -> [G, Z], or of B groups of equal size [B, G, C, H, W] -> [B, G, Z]."""
+    if images.ndim not in (4, 5) or images.shape[-4] < 1:
+        raise UserError(f"images of shape {list(images.shape)} are no group; give [G, C, H, W] or [B, G, C, H, W]")
+    if images.ndim == 4:
+        return group_posterior(autoencoder, images.unsqueeze(0), content, aggregate)[0][0]
+    return group_posterior(autoencoder, images, content, aggregate)[0]

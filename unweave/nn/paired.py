@@ -1,0 +1,48 @@
+"""An autoencoder on pairs of images: posteriors merged where the two seem to share a factor (Locatello et al. 2020).
+
+Shape letters: B pairs, Z latents, C channels, H height, W width. 2B counts first images, then their partners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.ops.divergence import kl_standard, reparametrize
+from unweave.ops.sharing import Gaussian, pair_divergence, shared_by_count, shared_by_threshold
+
+Merge = Callable[[Gaussian, Gaussian, Tensor], tuple[Gaussian, ...]]
+
+
+class PairPass(NamedTuple):
+    """One pass of pairs through the autoencoder, unreduced."""
+
+    nll_2B: Tensor  # -log p(x|z) in nats, summed over pixels
+    kl_2BZ: Tensor  # of the merged posteriors to N(0, 1)
+    shared_BZ: Tensor  # where they were merged
+
+
+def pair_pass(
+    autoencoder: AutoEncoder,
+    images_2BCHW: Tensor,
+    eps_2BZ: Tensor,
+    merge: Merge,
+    *,
+    changed_B: Tensor | None,
+    symmetric: bool,
+) -> PairPass:
+    """Encode, find what is shared (by the number of changes where it is known), merge, sample, decode, score."""
+    mean, logvar = autoencoder.posterior(images_2BCHW)
+    first, other = zip(mean.chunk(2), logvar.chunk(2), strict=True)
+    divergence_BZ = pair_divergence(first, other, symmetric=symmetric).detach()
+    if changed_B is None:
+        shared_BZ = shared_by_threshold(divergence_BZ)
+    else:
+        shared_BZ = shared_by_count(divergence_BZ, changed_B)
+    mean, logvar = (torch.cat(part) for part in zip(*merge(first, other, shared_BZ), strict=True))
+    nll_2B = autoencoder.nll(images_2BCHW, reparametrize(mean, logvar, eps_2BZ))
+    return PairPass(nll_2B, kl_standard(mean, logvar), shared_BZ)

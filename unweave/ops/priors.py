@@ -1,0 +1,51 @@
+"""Distributions to shape codes after, made of the noise they are handed.
+
+The pictures are flat: a shape fills the first two latents and the others are standard normal.
+Shape letters: B batch, Z latents.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from unweave.contract import Noise, normal, uniform
+
+PETALS = 10
+_RADIUS, _LONG, _WIDE = 2.0, 0.5, 0.15  # of the petals: where they lie, their standard deviations out and across
+_FIRST, _LAST, _SHRINK, _BLUR = 1.5 * math.pi, 4.5 * math.pi, 0.2, 0.05  # of the roll: angles, scale, thickness
+
+PRIORS: dict[str, dict[str, Noise]] = {
+    "normal": {"prior": normal("B", "Z")},
+    "uniform": {"prior": uniform("B", "Z")},
+    "mixture": {"prior": normal("B", "Z"), "place": uniform("B", 1)},
+    "swiss_roll": {"prior": normal("B", "Z"), "place": uniform("B", 1)},
+}
+
+
+def petals(place_B: Tensor, noise_B2: Tensor) -> Tensor:
+    """Ten Gaussians in a ring, longer outwards than across; [B, 2]."""
+    angle_B = (place_B * PETALS).floor() * (2.0 * math.pi / PETALS)
+    out_B, across_B = _RADIUS + _LONG * noise_B2[:, 0], _WIDE * noise_B2[:, 1]
+    cos_B, sin_B = angle_B.cos(), angle_B.sin()
+    return torch.stack([out_B * cos_B - across_B * sin_B, out_B * sin_B + across_B * cos_B], 1)
+
+
+def swiss_roll(place_B: Tensor, noise_B2: Tensor) -> Tensor:
+    """A spiral of one and a half turns, nearly uniform along its length, blurred a little; [B, 2]."""
+    angle_B = (_FIRST**2 + place_B * (_LAST**2 - _FIRST**2)).sqrt()
+    curve_B2 = torch.stack([angle_B.cos(), angle_B.sin()], 1) * (_SHRINK * angle_B).unsqueeze(1)
+    return curve_B2 + _BLUR * noise_B2
+
+
+def prior_sample(prior: str, noise: dict[str, Tensor]) -> Tensor:
+    """A sample [B, Z] of the named prior from the noise that `PRIORS` asks for."""
+    drawn_BZ = noise["prior"]
+    if prior == "normal":
+        return drawn_BZ
+    if prior == "uniform":
+        return 2.0 * drawn_BZ - 1.0
+    shape = petals if prior == "mixture" else swiss_roll
+    return torch.cat([shape(noise["place"][:, 0], drawn_BZ[:, :2]), drawn_BZ[:, 2:]], 1)
