@@ -21,7 +21,9 @@ def main() -> None:
     same = {"method": "factor_vae", "data": "sprites", "gamma": 35.0, "steps": arguments.steps, "precision": "bf16"}
     runs = [{**same, "device": "cuda", "log_every": 5000, **run} for run in expand({"lr": [1e-4, 4e-4]}, range(4))]
     for run, done in zip(runs, fit(runs, out=arguments.out, resume=True), strict=True):
-        scores = evaluate(done, metrics=["mig", "factor_vae"], device="cuda").scores if isinstance(done, Trained) else {}
+        scores = (
+            evaluate(done, metrics=["mig", "factor_vae"], device="cuda").scores if isinstance(done, Trained) else {}
+        )
         print(json.dumps({"lr": run["lr"], "seed": run["seed"], **scores, "last": done.folder.logs()[-1]}), flush=True)
 
 

@@ -13,6 +13,7 @@ import time
 import torch
 
 from unweave.data import load_data
+from unweave.data.supervision import example, is_supervised
 from unweave.engine.fleet import make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.methods import METHODS
@@ -26,7 +27,8 @@ def replicas(method: str, data, count: int, arguments) -> tuple[list, list]:
     """Programs and states of `count` runs that differ in seed and learning rate."""
     cls = find_method(method)
     fixed, hyper = resolve(cls, {"net": arguments.net})
-    supervision = "pairs(k=1)" if method.startswith("ada") else "none"
+    needs = cls(data.info, **fixed).needs
+    supervision = example(needs, data) if is_supervised(needs) else "none"
     programs, states = [], []
     for seed in range(count):
         config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": arguments.device}

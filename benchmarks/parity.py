@@ -11,6 +11,7 @@ import sys
 import torch
 
 from unweave.data import load_data
+from unweave.data.supervision import example, is_supervised
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve
@@ -32,7 +33,8 @@ def main() -> None:
         fixed, hyper = resolve(cls, {"net": "small", "latents": 4})
         config = {"arguments": fixed, "hyper": hyper, "seed": 0, "device": device, "batch": 16, "precision": "float32"}
         config |= {"optimizer": optimizer_settings(cls, 1e-4, 0.0)}
-        config["supervision"] = "pairs(k=1)" if name.startswith("ada") else "none"
+        needs = cls(data.info, **fixed).needs if cls.then is None else cls.needs
+        config["supervision"] = example(needs, data) if is_supervised(needs) else "none"
         method = build(cls, config, data)
         program = build_program(config, method, data)
         runners = [make_engine(program, initial_state(method), engine) for engine in ("loop", "graph")]

@@ -37,8 +37,9 @@ VARIANTS = [
     ("ada_ml_vae", {"known_k": True}),
     ("ml_vae", {"content": 1, "per_member": True}),
 ]
-# What a method is told, where it is not told by default.
-SUPERVISION = dict.fromkeys(("ml_vae", "gvae"), "groups(by=['shape'], size=3)")
+# What a method is told, where it is not told by default. Groups of 2: with 3, a unit of one of ml_vae's runs below lies
+# so near its kink that in single precision a last digit of any weight decides on which side it is.
+SUPERVISION = dict.fromkeys(("ml_vae", "gvae"), "groups(by=['shape'], size=2)")
 IDS = ["-".join([name, *map(str, settings)]) for name, settings in VARIANTS]
 table = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
 BATCH = 8

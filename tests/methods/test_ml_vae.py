@@ -97,7 +97,9 @@ def test_an_image_is_a_group_of_one_and_a_group_gathers_evidence(grouped):
 
 def test_variance_of_the_content_falls_with_every_member(grouped):
     c = grouped()
-    of = [group_posterior(c.method.autoencoder, c.batch.groups[:, :n], CONTENT, product_of_gaussians) for n in (1, 2, 3)]
+    of = [
+        group_posterior(c.method.autoencoder, c.batch.groups[:, :n], CONTENT, product_of_gaussians) for n in (1, 2, 3)
+    ]
     variances = [logvar[:, 0, :CONTENT].exp() for _, logvar in of]
     assert (variances[1] < variances[0]).all() and (variances[2] < variances[1]).all()
 

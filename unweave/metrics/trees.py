@@ -27,7 +27,8 @@ from unweave.metrics.table import Floats, Indices
 
 BINS = 128
 _BAG = 4095  # rows added up at once: two counts up to this fit into one float32 without rounding
-_CLOSE = 32  # rows tried one by one on each side of a promising place
+_PIECE = 80_000  # numbers that an operation on a CPU handles at once
+_CLOSE = 32  # rows tried one by one at a promising place
 _TIE = 1e-5  # splits whose gains differ by less than this share are equally good, and chance decides
 
 
@@ -155,6 +156,7 @@ class Place(NamedTuple):
 
     code: Tensor
     place: Tensor
+    first: Tensor  # of the _CLOSE places to look at
     residual: Tensor  # summed
     rows: Tensor  # how many
 
@@ -174,16 +176,17 @@ def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: T
     code = (noise_DG * tied).argmax(0)
     cell = torch.arange(len(code), device=code.device)
     bin = gain_DBG[code, :, cell].argmax(1)
-    return Place(code, ends_DB[code, bin], sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
+    place = ends_DB[code, bin]
+    return Place(code, place, place - _CLOSE // 2, sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
 
 
 def look_closely(
     codes: Sorted, residuals: Residuals, levels: list[Level], places: list[Place], total: Tensor, rows: Tensor
 ) -> Level:
     """The best split of each node among the single rows around some places."""
-    code, place, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
+    code, place, start, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
     last, columns = codes.rows.shape[1] - 1, residuals.guess.shape[1]
-    at = place[..., None] + torch.arange(1 - _CLOSE, _CLOSE + 2, device=code.device)  # [Q, G, W + 1]
+    at = start[..., None] + torch.arange(_CLOSE + 1, device=code.device)  # [Q, G, W + 1]
     inside = (at >= 0) & (at <= last)
     flat = at.clamp(0, last).add_(code[..., None] * (last + 1))
     ranks, row = look_up(codes.order, flat), look_up(codes.rows, flat[..., :-1]).long()
@@ -192,9 +195,9 @@ def look_closely(
     if residuals.present is not None:
         member &= look_up(residuals.present, entry) > 0
     sums_QGW, counts_QGW = residuals.at(entry, member).cumsum(-1), member.float().cumsum(-1)
-    centre = slice(_CLOSE - 1, _CLOSE)
-    sums_QGW += before[..., None] - sums_QGW[..., centre]
-    counts_QGW += count[..., None] - counts_QGW[..., centre]
+    begun = (place - start)[..., None]  # where `place` lies among those looked at, or -1 right before them
+    for sums, known in ((sums_QGW, before), (counts_QGW, count)):
+        sums += known[..., None] - sums.gather(-1, begun.clamp_min(0)) * (begun >= 0)
     gain = split_gains(sums_QGW, counts_QGW, total[:, None], rows[:, None])
     gain *= (ranks[..., 1:] > ranks[..., :-1]) & inside[..., 1:]
     return _choose(code, at, ranks, counts_QGW, gain)
@@ -236,35 +239,48 @@ def above(levels: list[Level], cells: int, columns: int) -> Iterator[tuple[Level
 def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tensor) -> list[Place]:
     """Where the splits above cut the nodes off: all of a node lies before that place, or nothing."""
     return [
-        Place(split.code, split.place, total * is_left, rows * is_left)
+        Place(split.code, split.place, split.place + 1 - _CLOSE * is_left, total * is_left, rows * is_left)
         for split, is_left in above(levels, len(rows), columns)
     ]
 
 
+def pieces(values_NC: Tensor) -> list[slice]:
+    """Rows in pieces that a core's cache holds several of; a GPU takes them all at once."""
+    rows, columns = values_NC.shape
+    length = rows if values_NC.is_cuda else max(1, _PIECE // columns)
+    return [slice(start, start + length) for start in range(0, rows, length)]
+
+
 def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]) -> Tensor:
     """1 where a row goes left in the node that it is in, else 0 [N, C]; `lefts` says so of the levels above."""
-    nodes = 2 ** len(lefts)
-    limits = level.rank.to(falling_ND.dtype) + 1
-    splits = zip(level.code.view(nodes, -1)[:, part], limits.view(nodes, -1)[:, part])
-    # Ranks are whole numbers, so limit + 1 - rank, cut to 0..1, is a comparison, and faster than one on a CPU.
-    masks = [falling_ND.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in splits]
-    for left in lefts:
-        masks = [at_right.lerp_(at_left, left) for at_right, at_left in zip(masks[::2], masks[1::2])]
-    return masks[0]
+    codes = level.code.view(2 ** len(lefts), -1)[:, part]
+    limits = (level.rank.to(falling_ND.dtype) + 1).view(2 ** len(lefts), -1)[:, part]
+    found_NC = falling_ND.new_empty(len(falling_ND), codes.shape[1])
+    for rows in pieces(found_NC):
+        falling = falling_ND[rows]
+        # Ranks are whole numbers, so limit + 1 - rank, cut to 0..1, is a comparison, and faster than one on a CPU.
+        masks = [falling.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in zip(codes, limits)]
+        for left in lefts:
+            masks = [at_right.lerp_(at_left, left[rows]) for at_right, at_left in zip(masks[::2], masks[1::2])]
+        found_NC[rows] = masks[0]
+    return found_NC
 
 
 def left_sums(codes: Sorted, block: Block) -> tuple[Tensor, Tensor]:
     """The residuals and the rows that go left, added up over the bags of each of the 1 or 2 nodes [.., G]."""
     left = block.lefts[-1] if block.present is None else block.lefts[-1] * block.present
-    moved = block.residual * left
     if len(block.lefts) == 1:
-        return bag_sums(codes, moved), bag_sums(codes, left)
-    first = block.lefts[0]
-    moved_left = moved * first
-    sums = [bag_sums(codes, moved.sub_(moved_left)), bag_sums(codes, moved_left)]
-    both = bag_sums(codes, (left * first).mul_(_BAG).add_(left))  # two counts in one number
-    at_left = (both / (_BAG + 1)).floor_()
-    return torch.cat(sums, 1), torch.cat([both - at_left * (_BAG + 1), at_left], 1)
+        return bag_sums(codes, block.residual * left), bag_sums(codes, left)
+    at_right, at_left, both = (torch.empty_like(left) for _ in range(3))
+    for rows in pieces(left):
+        moved, first = block.residual[rows] * left[rows], block.lefts[0][rows]
+        torch.mul(moved, first, out=at_left[rows])
+        torch.sub(moved, at_left[rows], out=at_right[rows])
+        torch.mul(left[rows], first, out=both[rows]).mul_(_BAG).add_(left[rows])  # two counts in one number
+    counts = bag_sums(codes, both)
+    count_left = (counts / (_BAG + 1)).floor_()
+    sums = torch.cat([bag_sums(codes, at_right), bag_sums(codes, at_left)], 1)
+    return sums, torch.cat([counts - count_left * (_BAG + 1), count_left], 1)
 
 
 def next_level(codes: Sorted, blocks: list[Block], sums_DBG: Tensor, counts_DBG: Tensor) -> tuple[Tensor, Tensor]:

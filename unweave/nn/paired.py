@@ -39,10 +39,7 @@ def pair_pass(
     mean, logvar = autoencoder.posterior(images_2BCHW)
     first, other = zip(mean.chunk(2), logvar.chunk(2), strict=True)
     divergence_BZ = pair_divergence(first, other, symmetric=symmetric).detach()
-    if changed_B is None:
-        shared_BZ = shared_by_threshold(divergence_BZ)
-    else:
-        shared_BZ = shared_by_count(divergence_BZ, changed_B)
+    shared_BZ = shared_by_threshold(divergence_BZ) if changed_B is None else shared_by_count(divergence_BZ, changed_B)
     mean, logvar = (torch.cat(part) for part in zip(*merge(first, other, shared_BZ), strict=True))
     nll_2B = autoencoder.nll(images_2BCHW, reparametrize(mean, logvar, eps_2BZ))
     return PairPass(nll_2B, kl_standard(mean, logvar), shared_BZ)
