@@ -15,7 +15,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -155,12 +155,18 @@ def ours(name: str, codes: Array, factors: Array, test: Test | None, device: str
     return {f".{part}": value for part, value in found.items()} if isinstance(found, dict) else {"": found}
 
 
-def timed(function: Callable[..., Scores], *arguments: Any) -> tuple[Scores, float]:
-    began = time.perf_counter()
+class Timed(NamedTuple):
+    scores: Scores
+    wall: float
+    cpu: float  # of all threads together: what a busy machine does not change much
+
+
+def timed(function: Callable[..., Scores], *arguments: Any) -> Timed:
+    wall, cpu = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = function(*arguments)
-    return found, time.perf_counter() - began
+    return Timed(found, time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def compare(rows: int, device: str | None, names: list[str], references: bool) -> None:
@@ -169,17 +175,23 @@ def compare(rows: int, device: str | None, names: list[str], references: bool) -
     codes = synthetic_codes(factors, rng)
     train, test = (codes[:rows], factors[:rows]), (codes[rows:], factors[rows:])
     ours("dci", codes[:200], factors[:200], None, device)  # what is done once in a process: loading, a GPU's start
-    print(f"{rows} train and {rows // 2} test rows, {codes.shape[1]} codes, factor sizes {SIZES}")
-    print(f"{'score':24s} {'scikit-learn':>12s} {'s':>8s} {'ours':>10s} {'s':>8s} {'times':>6s} {'difference':>11s}")
-    sums = np.zeros(2)
+    print(
+        f"{rows} train and {rows // 2} test rows, {codes.shape[1]} codes, factor sizes {SIZES}; seconds and CPU seconds"
+    )
+    print("score                    scikit-learn      s  CPU s       ours      s  CPU s   times  in CPU  difference")
+    sums = np.zeros(4)
     for name in names:
-        found, seconds = timed(ours, name, *train, test, device)
-        theirs, long = timed(PLAIN[name], *train, test) if references else (dict.fromkeys(found, np.nan), np.nan)
-        sums += long, seconds
-        for part, value in found.items():
-            line = f"{name + part:24s} {theirs[part]:12.4f} {long:8.2f} {value:10.4f} {seconds:8.3f}"
-            print(f"{line} {long / seconds:6.0f} {value - theirs[part]:+11.4f}", flush=True)
-    print(f"{'all':24s} {'':12s} {sums[0]:8.2f} {'':10s} {sums[1]:8.3f} {sums[0] / sums[1]:6.0f}")
+        us = timed(ours, name, *train, test, device)
+        nothing = Timed(dict.fromkeys(us.scores, np.nan), np.nan, np.nan)
+        plain = timed(PLAIN[name], *train, test) if references else nothing
+        sums += plain.wall, plain.cpu, us.wall, us.cpu
+        for part, value in us.scores.items():
+            theirs = f"{plain.scores[part]:12.4f} {plain.wall:6.1f} {plain.cpu:6.1f}"
+            times = f"{plain.wall / us.wall:7.0f} {plain.cpu / us.cpu:7.0f}"
+            mine = f"{value:10.4f} {us.wall:6.2f} {us.cpu:6.2f}"
+            print(f"{name + part:24s} {theirs} {mine} {times} {value - plain.scores[part]:+11.4f}", flush=True)
+    numbers = f"{sums[0]:6.1f} {sums[1]:6.1f} {'':10s} {sums[2]:6.2f} {sums[3]:6.2f}"
+    print(f"{'all':24s} {'':12s} {numbers} {sums[0] / sums[2]:7.0f} {sums[1] / sums[3]:7.0f}")
 
 
 def whole_table(device: str | None) -> None:
@@ -193,7 +205,7 @@ def whole_table(device: str | None) -> None:
     for name, metric in METRICS.items():
         if metric.needs:
             continue
-        found, seconds = timed(ours, name, codes, factors, None, device)
+        found, seconds, _ = timed(ours, name, codes, factors, None, device)
         total += seconds
         print(
             f"{name:28s} {seconds:8.2f} s   " + ", ".join(f"{p[1:]} {v:.4f}".strip() for p, v in found.items()),

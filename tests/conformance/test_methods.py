@@ -150,7 +150,8 @@ def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch)
     In double precision to the last digits. In single precision to 1e-5, unless rounding alone, which Adam magnifies
     where a gradient is nothing else, takes the run further: that is the same run with its convolutions as patches.
     """
-    monkeypatch.setattr("unweave.methods.factor_vae.Critic", functools.partial(Critic, width=64, depth=3))
+    for method in ("factor_vae", "info_vae", "aae"):
+        monkeypatch.setattr(f"unweave.methods.{method}.Critic", functools.partial(Critic, width=64, depth=3))
     data = uw.load_data("rooms(size=16)")  # large enough to differ: of equal pictures, rounding says what they share
     made = [make(name, settings, data, seed=seed, lr=(1 + seed) * 1e-4) for seed in range(3)]
     programs = [in_precision(program._replace(last=torch.tensor(20)), dtype) for _, program in made]

@@ -34,7 +34,8 @@ from unweave.metrics.trees import (
 
 STAGES, RATE = 100, 0.1
 _FLOAT = torch.float32  # whatever torch's default is
-_CPU_COLUMNS = 32  # columns grown at once: 10,000 rows of them stay in a core's cache
+_WIDTH = 32  # columns that an operation on a CPU handles at once: 10,000 rows of them fit a core's cache
+_GROUP = 64  # columns boosted side by side on a CPU; each core takes a group
 _MANY = 2**25  # numbers in one matrix, beyond which columns and factors take turns
 
 
@@ -158,7 +159,7 @@ def _boost(codes: Sorted, columns: Columns, test_falling_ND: Tensor, stages: int
     # The same numbers for every factor, so that none depends on which others are there.
     generators = [torch.Generator().manual_seed(seed) for _ in columns.slices]
     if device.type == "cpu":
-        width = -(-width // -(-width // _CPU_COLUMNS))  # parts of about equal size
+        width = -(-width // -(-width // _WIDTH))  # parts of about equal size
     for _ in range(stages):
         drawn = [
             torch.rand(len(gain_DC), 7, part.stop - part.start, generator=generator, dtype=_FLOAT)
@@ -181,7 +182,7 @@ def _boost(codes: Sorted, columns: Columns, test_falling_ND: Tensor, stages: int
 def _groups(targets: list[Target], device: torch.device) -> list[list[int]]:
     """The factors that are boosted side by side."""
     rows = len(targets[0].values)
-    most = max(1, _MANY // rows) if device.type == "cuda" else _CPU_COLUMNS
+    most = max(1, _MANY // rows) if device.type == "cuda" else _GROUP
     groups: list[list[int]] = []
     used = most
     for k, target in enumerate(targets):

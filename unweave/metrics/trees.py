@@ -27,8 +27,8 @@ from unweave.metrics.table import Floats, Indices
 
 BINS = 128
 _BAG = 4095  # rows added up at once: two counts up to this fit into one float32 without rounding
-_PIECE = 80_000  # numbers that an operation on a CPU handles at once
-_CLOSE = 32  # rows tried one by one at a promising place
+_PIECE = 80_000  # numbers that an operation on a CPU handles at once: some such matrices fit a core's cache
+_CLOSE = 32  # rows tried one by one on each side of a promising place
 _TIE = 1e-5  # splits whose gains differ by less than this share are equally good, and chance decides
 
 
@@ -156,7 +156,6 @@ class Place(NamedTuple):
 
     code: Tensor
     place: Tensor
-    first: Tensor  # of the _CLOSE places to look at
     residual: Tensor  # summed
     rows: Tensor  # how many
 
@@ -176,17 +175,16 @@ def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: T
     code = (noise_DG * tied).argmax(0)
     cell = torch.arange(len(code), device=code.device)
     bin = gain_DBG[code, :, cell].argmax(1)
-    place = ends_DB[code, bin]
-    return Place(code, place, place - _CLOSE // 2, sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
+    return Place(code, ends_DB[code, bin], sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
 
 
 def look_closely(
     codes: Sorted, residuals: Residuals, levels: list[Level], places: list[Place], total: Tensor, rows: Tensor
 ) -> Level:
     """The best split of each node among the single rows around some places."""
-    code, place, start, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
+    code, place, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
     last, columns = codes.rows.shape[1] - 1, residuals.guess.shape[1]
-    at = start[..., None] + torch.arange(_CLOSE + 1, device=code.device)  # [Q, G, W + 1]
+    at = place[..., None] + torch.arange(1 - _CLOSE, _CLOSE + 2, device=code.device)  # [Q, G, W + 1]
     inside = (at >= 0) & (at <= last)
     flat = at.clamp(0, last).add_(code[..., None] * (last + 1))
     ranks, row = look_up(codes.order, flat), look_up(codes.rows, flat[..., :-1]).long()
@@ -195,9 +193,9 @@ def look_closely(
     if residuals.present is not None:
         member &= look_up(residuals.present, entry) > 0
     sums_QGW, counts_QGW = residuals.at(entry, member).cumsum(-1), member.float().cumsum(-1)
-    begun = (place - start)[..., None]  # where `place` lies among those looked at, or -1 right before them
-    for sums, known in ((sums_QGW, before), (counts_QGW, count)):
-        sums += known[..., None] - sums.gather(-1, begun.clamp_min(0)) * (begun >= 0)
+    centre = slice(_CLOSE - 1, _CLOSE)
+    sums_QGW += before[..., None] - sums_QGW[..., centre]
+    counts_QGW += count[..., None] - counts_QGW[..., centre]
     gain = split_gains(sums_QGW, counts_QGW, total[:, None], rows[:, None])
     gain *= (ranks[..., 1:] > ranks[..., :-1]) & inside[..., 1:]
     return _choose(code, at, ranks, counts_QGW, gain)
@@ -239,12 +237,12 @@ def above(levels: list[Level], cells: int, columns: int) -> Iterator[tuple[Level
 def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tensor) -> list[Place]:
     """Where the splits above cut the nodes off: all of a node lies before that place, or nothing."""
     return [
-        Place(split.code, split.place, split.place + 1 - _CLOSE * is_left, total * is_left, rows * is_left)
+        Place(split.code, split.place, total * is_left, rows * is_left)
         for split, is_left in above(levels, len(rows), columns)
     ]
 
 
-def pieces(values_NC: Tensor) -> list[slice]:
+def row_pieces(values_NC: Tensor) -> list[slice]:
     """Rows in pieces that a core's cache holds several of; a GPU takes them all at once."""
     rows, columns = values_NC.shape
     length = rows if values_NC.is_cuda else max(1, _PIECE // columns)
@@ -256,7 +254,7 @@ def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]
     codes = level.code.view(2 ** len(lefts), -1)[:, part]
     limits = (level.rank.to(falling_ND.dtype) + 1).view(2 ** len(lefts), -1)[:, part]
     found_NC = falling_ND.new_empty(len(falling_ND), codes.shape[1])
-    for rows in pieces(found_NC):
+    for rows in row_pieces(found_NC):
         falling = falling_ND[rows]
         # Ranks are whole numbers, so limit + 1 - rank, cut to 0..1, is a comparison, and faster than one on a CPU.
         masks = [falling.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in zip(codes, limits)]
@@ -272,7 +270,7 @@ def left_sums(codes: Sorted, block: Block) -> tuple[Tensor, Tensor]:
     if len(block.lefts) == 1:
         return bag_sums(codes, block.residual * left), bag_sums(codes, left)
     at_right, at_left, both = (torch.empty_like(left) for _ in range(3))
-    for rows in pieces(left):
+    for rows in row_pieces(left):
         moved, first = block.residual[rows] * left[rows], block.lefts[0][rows]
         torch.mul(moved, first, out=at_left[rows])
         torch.sub(moved, at_left[rows], out=at_right[rows])

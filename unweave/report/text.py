@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from unweave.contract import static_arguments
-from unweave.data import DATASETS, Dataset
+from unweave.data import DATASETS, Dataset, explain
 from unweave.evaluate import Evaluation
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
@@ -191,15 +191,21 @@ def when(created: str) -> str:
 def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: int) -> str:
     """What was trained, as one would tell it."""
     channels, height, width = data.shape
-    unit = "pairs" if config["supervision"].startswith("pairs") else "images"
+    kind = config["supervision"].partition("(")[0]
+    unit = {"groups": "groups", "triplets": "triplets", "clips": "clips", "pairs": "pairs", "match": "pairs"}.get(
+        kind, "images"
+    )
+    # What pairs are is in the method's own words; the other kinds are told in those of the supervision.
+    given = "" if kind in ("none", "pairs", "labels") else f" {explain(config['supervision'], data)}"
     colour = "grey" if channels == 1 else "colour"
     factors = joined([pretty(name) for name in data.factor_names])
-    told = "the model was given these labels" if "labels" in needs else "the model was shown no labels"
+    told = "the model was given labels of some" if "labels" in needs else "the model was shown no labels"
     stopped = "" if done >= config["steps"] else f" It is unfinished: it stands at step {done:,}."
     return (
         f"{method_title(config['method'])} on {config['data']} ({height} × {width}, {colour}), "
         f"{config['steps']:,} steps of {config['batch']:,} {unit}, seed {config['seed']}.{stopped} "
         f"The data are {data.size:,} images {f'that differ in {factors}' if factors else 'of unknown factors'}; {told}."
+        f"{given}"
     )
 
 
