@@ -10,7 +10,6 @@ import torch
 from unweave.contract import UserError
 from unweave.metrics.table import read_table
 from unweave.metrics.votes import (
-    active_codes,
     beta_vae_score,
     difference_table,
     draw_groups,
@@ -20,6 +19,7 @@ from unweave.metrics.votes import (
     global_variances,
     majority_accuracy,
     rows_by_value,
+    standing_codes,
     vote_table,
 )
 
@@ -72,8 +72,8 @@ def test_votes_from_a_table_are_votes_from_the_sampler():
     fixed = rng.integers(3, size=20_000)
     votes = [one_vote(lambda f: f @ turn, sizes, k, variance, 5, rng) for k in fixed]
     expected = np.bincount(np.array(votes) * 3 + fixed, minlength=9).reshape(3, 3) / 20_000
-    scaled = active_codes(FACTORS @ turn, rng)
-    ours = vote_table(scaled, held(FACTORS), rng, votes=20_000, batch=5) / 20_000
+    codes = FACTORS @ turn
+    ours = vote_table(codes, standing_codes(codes, rng), held(FACTORS), rng, votes=20_000, batch=5) / 20_000
     assert expected.min(axis=1).max() > 0.01  # not all-or-nothing, so that a wrong sampler would show
     np.testing.assert_allclose(ours, expected, atol=0.015)  # about three standard errors of such a share
 
@@ -89,7 +89,8 @@ def test_values_are_fixed_as_often_as_they_occur():
     factor = np.array([0] * 90 + [1] * 10)
     noise = np.random.default_rng(0).normal(size=(2, 100))
     codes = np.stack([np.where(factor == 0, 0.0, 9 * noise[0]), np.where(factor == 1, 0.0, 9 * noise[1])], axis=1)
-    table = vote_table(codes, held(factor[:, None]), np.random.default_rng(0), votes=2000, batch=8)
+    rng = np.random.default_rng(0)
+    table = vote_table(codes, standing_codes(codes, rng), held(factor[:, None]), rng, votes=2000, batch=8)
     assert table[0, 0] / 2000 == pytest.approx(0.9, abs=0.03)
 
 
@@ -110,9 +111,9 @@ def test_variance_is_unbiased_and_taken_over_a_subset_of_rows():
 
 def test_pruning_drops_nearly_constant_codes():
     codes = np.column_stack([CODES, 0.01 * CODES[:, 0]])
-    assert active_codes(codes, np.random.default_rng(0)).shape == (600, 3)
-    kept = active_codes(codes, np.random.default_rng(0), prune_below=0.0)
-    np.testing.assert_allclose(kept.std(axis=0, ddof=1), np.ones(4))
+    assert standing_codes(codes, np.random.default_rng(0)).columns.tolist() == [0, 1, 2]
+    kept = standing_codes(codes, np.random.default_rng(0), prune_below=0.0)
+    np.testing.assert_allclose(kept.variances, codes.var(axis=0, ddof=1))
 
 
 @pytest.mark.parametrize("codes", [FACTORS, FACTORS[:, [2, 0, 1]], np.hstack([FACTORS, FACTORS])])

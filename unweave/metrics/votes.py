@@ -56,17 +56,23 @@ def global_variances(codes_ND: Floats, rng: np.random.Generator, *, rows: int) -
     return np.where(np.ptp(codes_ND, axis=0) > 0, codes_ND.var(axis=0, ddof=1), 0.0)
 
 
-def active_codes(
+class Standing(NamedTuple):
+    """The codes that may win votes."""
+
+    columns: Indices  # of the table
+    variances: Floats  # of these codes over the whole table
+
+
+def standing_codes(
     codes_ND: Floats, rng: np.random.Generator, *, variance_rows: int = 10_000, prune_below: float = 0.05
-) -> Floats:
-    """The codes whose standard deviation is at least `prune_below`, each divided by it, [N, active]."""
+) -> Standing:
+    """The codes whose standard deviation is at least `prune_below`."""
     at_least("variance_rows", variance_rows, 2)
     at_least("prune_below", prune_below, 0)
-    deviation_D = np.sqrt(global_variances(codes_ND, rng, rows=variance_rows))
-    active_D = (deviation_D >= prune_below) & (deviation_D > 0)  # nothing can be divided by 0, whatever the threshold
-    scaled_ND = codes_ND[:, active_D]
-    scaled_ND /= deviation_D[active_D]  # in place: the table may be large
-    return scaled_ND
+    variance_D = global_variances(codes_ND, rng, rows=variance_rows)
+    # Nothing can be divided by 0, whatever the threshold.
+    columns = np.flatnonzero((np.sqrt(variance_D) >= prune_below) & (variance_D > 0))
+    return Standing(columns, variance_D[columns])
 
 
 class Fixed(NamedTuple):
@@ -91,28 +97,34 @@ def _fixed(rows_n: Indices, labels_n: Indices) -> Fixed:
     return Fixed(rows_n, labels_n, groups, inside_n)
 
 
-def stillest_codes(scaled_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int) -> Indices:
-    """The votes of one fixed factor: in each group of rows sharing a value, the code that varies least, [M]."""
+def stillest_codes(
+    codes_ND: Floats, standing: Standing, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int
+) -> Indices:
+    """The votes of one fixed factor: in each group of rows sharing a value, the standing code that varies least, [M]."""
     # The value of a row drawn uniformly: frequent values are fixed as often as they occur.
     values_M = fixed.labels[rng.integers(len(fixed.labels), size=votes)]
-    chunk = max(1, _GATHERED // (batch * scaled_ND.shape[1]))
+    chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     winners = [np.empty(0, np.int64)]
     for start in range(0, votes, chunk):
         places_MB = draw_groups(fixed.groups, values_M[start : start + chunk], rng, batch=batch)
-        drawn_MBD = scaled_ND[fixed.rows[places_MB]]
+        drawn_MBD = codes_ND[fixed.rows[places_MB]]
+        if len(standing.columns) < codes_ND.shape[1]:
+            drawn_MBD = drawn_MBD[:, :, standing.columns]
         drawn_MBD -= drawn_MBD[:, :1]  # so that a code that stands still has variance 0, not a rounding error
-        winners.append(drawn_MBD.var(axis=1, ddof=1).argmin(axis=1))
+        winners.append((drawn_MBD.var(axis=1, ddof=1) / standing.variances).argmin(axis=1))
     return np.concatenate(winners)
 
 
-def vote_table(scaled_ND: Floats, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int) -> Indices:
-    """How often each code was stillest while each factor was fixed, [D, K]; the factor is drawn uniformly."""
+def vote_table(
+    codes_ND: Floats, standing: Standing, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
+) -> Indices:
+    """How often each standing code was stillest while each factor was fixed, [D, K]; the factor is drawn uniformly."""
     votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))
-    counts = [
-        np.bincount(stillest_codes(scaled_ND, fixed, rng, votes=int(m), batch=batch), minlength=scaled_ND.shape[1])
+    winners = [
+        stillest_codes(codes_ND, standing, fixed, rng, votes=int(m), batch=batch)
         for fixed, m in zip(factors, votes_K, strict=True)
     ]
-    return np.stack(counts, axis=1)
+    return np.stack([np.bincount(won, minlength=len(standing.columns)) for won in winners], axis=1)
 
 
 def majority_accuracy(train_DK: Indices, test_DK: Indices) -> float:
@@ -145,11 +157,11 @@ def factor_vae_score(
     table = read_table(codes, factors, kinds=kinds)
     fixed = fixed_factors(table)
     rng = np.random.default_rng(seed)
-    scaled_ND = active_codes(table.codes, rng, variance_rows=variance_rows, prune_below=prune_below)
-    if not scaled_ND.shape[1]:
+    standing = standing_codes(table.codes, rng, variance_rows=variance_rows, prune_below=prune_below)
+    if not len(standing.columns):
         return 0.0
-    train_DK = vote_table(scaled_ND, fixed, rng, votes=votes_train, batch=batch)
-    test_DK = vote_table(scaled_ND, fixed, rng, votes=votes_test, batch=batch)
+    train_DK = vote_table(table.codes, standing, fixed, rng, votes=votes_train, batch=batch)
+    test_DK = vote_table(table.codes, standing, fixed, rng, votes=votes_test, batch=batch)
     return majority_accuracy(train_DK, test_DK)
 
 
