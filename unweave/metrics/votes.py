@@ -100,7 +100,7 @@ def _fixed(rows_n: Indices, labels_n: Indices) -> Fixed:
 def stillest_codes(
     codes_ND: Floats, standing: Standing, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int
 ) -> Indices:
-    """The votes of one fixed factor: in each group of rows sharing a value, the standing code that varies least, [M]."""
+    """The votes of one fixed factor: in each group sharing a value, the standing code that varies least, [M]."""
     # The value of a row drawn uniformly: frequent values are fixed as often as they occur.
     values_M = fixed.labels[rng.integers(len(fixed.labels), size=votes)]
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
