@@ -84,8 +84,17 @@ class DataInfo(NamedTuple):
     shape: tuple[int, int, int]
     size: int
     labels: tuple[int, ...] = ()  # the number of classes of each labelled factor
+    labelled: int = 0  # how many observations have labels
     members: int = 1  # observations in a group, frames in a clip
     groups: int = 0  # how many different groups there are
+
+
+class Part(NamedTuple):
+    """Neighbouring coordinates of a code that mean one thing: content, style, the class."""
+
+    name: str
+    size: int
+    classes: bool = False  # its coordinates are the probabilities of classes: they sum to one
 
 
 class Representation(NamedTuple):
@@ -95,6 +104,11 @@ class Representation(NamedTuple):
     latents: int
     decode: Callable[[Tensor], Tensor] | None = None  # codes -> images in 0..1
     posterior: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None  # images -> mean, logvar
+    parts: tuple[Part, ...] = ()  # what the coordinates are, in order; () is one undivided code
+    classify: Callable[[Tensor], tuple[Tensor, ...]] | None = None  # images -> probabilities [B, classes] by label
+    encode_group: Callable[[Tensor], Tensor] | None = (
+        None  # a group [..., G, C, H, W] -> its members' codes [..., G, Z]
+    )
 
 
 class Method(nn.Module):
@@ -104,10 +118,12 @@ class Method(nn.Module):
         pass
 
     needs: tuple[str, ...] = ("x",)
-    players: Mapping[str, tuple[str, ...]]  # player -> the attributes (modules) it moves
+    players: Mapping[
+        str, tuple[str, ...]
+    ]  # player -> the attributes (modules) it moves, or parts: "autoencoder.encoder"
     frozen: tuple[str, ...] = ()  # attributes nobody moves
     noise: Mapping[str, Noise] = {}
-    phases: tuple[tuple[str, ...], ...] = ()  # who moves on which batch; () is everybody on one
+    phases: Mapping[str, tuple[str, ...]] = {}  # name -> who moves, each on a batch of its own; {} is all on one
     recipe: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # the paper's optimizer settings by player
     then: ClassVar[type[Method] | None] = None  # the next stage, built with previous=this method
     equation: ClassVar[str] = ""
@@ -115,6 +131,7 @@ class Method(nn.Module):
     latents: int
 
     def forward(self, batch: Batch, noise: Mapping[str, Tensor], hyper: Any, step: Tensor) -> Out:
+        """The players' losses. A method with phases also takes `phase: str = ""`: the losses of those that move in it."""
         raise NotImplementedError
 
     def representation(self) -> Representation:
@@ -122,24 +139,31 @@ class Method(nn.Module):
         return self.autoencoder.representation()  # type: ignore[operator, union-attr]
 
 
-def all_phases(method: Method) -> tuple[tuple[str, ...], ...]:
-    return method.phases or (tuple(method.players),)
+def all_phases(method: Method) -> dict[str, tuple[str, ...]]:
+    """Who moves, by the name of the phase, in order."""
+    return dict(method.phases) or {"": tuple(method.players)}
 
 
 def player_parameters(method: Method) -> dict[str, list[str]]:
-    """The parameter names of each player; raises unless every parameter is owned exactly once."""
-    owner: dict[str, str] = {}
-    claims = {**method.players, "frozen": method.frozen}
-    for player, prefixes in claims.items():
-        for name, _ in method.named_parameters():
-            if any(name == p or name.startswith(p + ".") for p in prefixes):
+    """The parameter names of each player; raises unless in every phase at most one player moves a parameter."""
+    names = [name for name, _ in method.named_parameters()]
+    owned = {player: _under(names, parts) for player, parts in method.players.items()}
+    frozen = _under(names, method.frozen)
+    for movers in all_phases(method).values():
+        owner = dict.fromkeys(frozen, "frozen")
+        for player in movers:
+            for name in owned[player]:
                 if name in owner:
                     raise TypeError(f"{name} belongs to both {owner[name]} and {player}")
                 owner[name] = player
-    for name, _ in method.named_parameters():
-        if name not in owner:
+    for name in names:
+        if name not in frozen and not any(name in mine for mine in owned.values()):
             raise TypeError(f"{name} belongs to no player of {type(method).__name__} and is not frozen")
-    return {player: [n for n, o in owner.items() if o == player] for player in method.players}
+    return owned
+
+
+def _under(names: list[str], parts: tuple[str, ...]) -> list[str]:
+    return [name for name in names if any(name == part or name.startswith(part + ".") for part in parts)]
 
 
 def knobs(method: type[Method]) -> dict[str, Knob]:

@@ -144,8 +144,10 @@ def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> Non
     data.to(config["device"])
     method = build(cls, config, data)
     player_parameters(method)
+    program, state = build_program(config, method, data), initial_state(method)
     with torch.no_grad():
-        play(build_program(config, method, data), initial_state(method), 0)
+        for phase in range(len(all_phases(method))):
+            play(program, state, phase)
 
 
 def streams(config: Mapping[str, Any], data: Dataset) -> bool:

@@ -32,13 +32,13 @@ class TwoPhases(uw.Method):
 
     players = {"a": ("a",), "b": ("b",)}
     noise = {"eps": uw.normal("B")}
-    phases = (("a",), ("b",))
+    phases = {"first": ("a",), "second": ("b",)}
 
     def __init__(self):
         super().__init__()
         self.a, self.b = nn.Parameter(torch.tensor(5.0)), nn.Parameter(torch.tensor(-5.0))
 
-    def forward(self, batch, noise, hyper, step):
+    def forward(self, batch, noise, hyper, step, phase=""):
         losses = {"a": (self.a - batch.x.mean()).square(), "b": (self.b - self.a).square()}
         return uw.Out(losses, {"x": batch.x[0], "eps": noise["eps"][0], "a": self.a, "b": self.b})
 
@@ -62,7 +62,7 @@ def test_phases_move_in_order_on_batches_of_their_own():
 
 def test_in_one_phase_all_see_the_same_parameters():
     method = TwoPhases()
-    method.phases = ()
+    method.phases = {}
     state, logs = advance(program(method), initial_state(method))
     assert logs["a"] == 5.0 and logs["b"] == -5.0
     assert state.moments["b"].mean[0].item() == pytest.approx(0.1 * 2 * (-5.0 - 5.0))
@@ -70,14 +70,14 @@ def test_in_one_phase_all_see_the_same_parameters():
 
 def test_phases_and_steps_draw_noise_of_their_own():
     method, drawn = TwoPhases(), []
-    method.forward = lambda *args, own=method.forward: (drawn.append(args[1]["eps"]), own(*args))[1]
+    method.forward = lambda *args, phase, own=method.forward: (drawn.append(args[1]["eps"]), own(*args))[1]
     Loop(program(method), initial_state(method)).run(3)
     assert len(torch.stack(drawn).unique()) == 3 * 2 * 4
 
 
 def test_a_critic_of_several_steps():
     method = TwoPhases()
-    method.phases = (("b",), ("b",), ("b",), ("a",))
+    method.phases = {"1": ("b",), "2": ("b",), "3": ("b",), "4": ("a",)}
     state = Loop(program(method), initial_state(method))
     state.run(2)
     counts = {player: m[-1].item() for player, m in state.state.moments.items()}
@@ -119,11 +119,12 @@ def test_state_comes_back_out(engine):
 
 class Unowned(TwoPhases):
     players = {"a": ("a",)}
-    phases = ()
+    phases = {}
 
 
 class OwnedTwice(TwoPhases):
     players = {"a": ("a",), "b": ("a", "b")}
+    phases = {}
 
 
 def test_each_parameter_has_one_owner():
@@ -131,6 +132,35 @@ def test_each_parameter_has_one_owner():
         initial_state(Unowned())
     with pytest.raises(TypeError, match="a belongs to both a and b"):
         initial_state(OwnedTwice())
+
+
+class SharedWeight(uw.Method):
+    """One weight that two players move, each in a phase of its own: up by one, down by the other."""
+
+    players = {"up": ("weight",), "down": ("weight",)}
+    phases = {"rise": ("up",), "fall": ("down",)}
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(0.0))
+
+    def forward(self, batch, noise, hyper, step, phase):
+        loss = -self.weight if phase == "rise" else 2.0 * self.weight
+        return uw.Out({"up" if phase == "rise" else "down": loss}, {phase: self.weight})
+
+
+@pytest.mark.parametrize("engine", [Loop, Graph])
+def test_two_players_may_share_a_weight_in_different_phases(engine):
+    """Each with an optimizer memory of its own, and a log of each phase."""
+    method = SharedWeight()
+    prog = program(method)
+    rates = {"up": prog.adams["up"], "down": prog.adams["down"]._replace(lr=schedule_row(0.03))}
+    runner = engine(prog._replace(adams=rates), initial_state(method))
+    logs = runner.run(1)
+    assert logs == pytest.approx({"rise": 0.0, "fall": 0.1}, rel=1e-4)
+    assert runner.state.params["weight"].item() == pytest.approx(0.07, rel=1e-4)
+    means = {player: m.mean[0].item() for player, m in runner.state.moments.items()}
+    assert means == pytest.approx({"up": -0.1, "down": 0.2})
 
 
 def test_frozen_is_an_owner_and_does_not_move():
@@ -184,7 +214,7 @@ def test_clipping_is_by_the_joint_norm():
 
 def test_each_player_is_clipped_by_itself():
     method = TwoPhases()
-    method.phases = ()
+    method.phases = {}
     state, _ = advance(program(method, clip=torch.tensor(1.0)), initial_state(method))
     norms = {player: m.mean[0].abs().item() / 0.1 for player, m in state.moments.items()}
     assert norms == pytest.approx({"a": 1.0, "b": 1.0}, rel=1e-4)

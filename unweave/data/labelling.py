@@ -26,6 +26,13 @@ def label_sizes(data: Dataset, want: Labels) -> tuple[int, ...]:
     return tuple(_coarse(data.factor_sizes[k], want.bins) for k in want.factors)
 
 
+def label_count(data: Dataset, want: Labels) -> int:
+    """How many observations are labelled: of those asked for, as many as have a label."""
+    if data.grid:
+        return want.n
+    return min(want.n, int((data.factors(all_numbers(data))[:, list(want.factors)] >= 0).any(1).sum()))
+
+
 def _coarse(size: int, bins: int) -> int:
     return min(size, bins) if bins else size
 

@@ -19,7 +19,7 @@ from unweave.contract import Batch, DataInfo
 from unweave.data import pairing
 from unweave.data.dataset import Dataset
 from unweave.data.grouping import all_numbers
-from unweave.data.labelling import LabelledSet, label_sizes
+from unweave.data.labelling import LabelledSet, label_count, label_sizes
 from unweave.data.spec import check_name
 from unweave.data.supervision import (
     Change,
@@ -104,7 +104,7 @@ def supervised_info(data: Dataset, supervision: str = "none") -> DataInfo:
     """What a method is told about the data: under supervision also how many classes, members and groups there are."""
     want = read_supervision(supervision, data)
     if isinstance(want, Labels):
-        return data.info._replace(labels=label_sizes(data, want))
+        return data.info._replace(labels=label_sizes(data, want), labelled=label_count(data, want))
     if isinstance(want, Groups):
         return data.info._replace(members=want.size, groups=pairing.GroupSets(data, want).count)
     return data.info._replace(members=want.length) if isinstance(want, Clips) else data.info

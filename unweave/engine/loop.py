@@ -17,12 +17,13 @@ from unweave.ops.noise import fold
 def play(program: Program, state: State, phase: int) -> Out:
     """The method's losses on a fresh batch with fresh noise, both functions of (seed, step, phase)."""
     method, device = program.method, program.seed.device.type
+    named = {"phase": list(method.phases)[phase]} if method.phases else {}
     key = fold(fold(program.seed, state.step), phase)
     batch = program.sample(fold(key, "data"), program.batch, *([] if program.run is None else [program.run]))
     noise = draw_noise(method, fold(key, "noise"), program.batch)
     hyper = method.Hyper(*at_step(program.hyper, state.step).unbind())
     with torch.autocast(device, torch.bfloat16, enabled=program.precision == "bf16", cache_enabled=False):
-        return functional_call(method, {**state.params, **state.buffers}, (batch, noise, hyper, state.step))
+        return functional_call(method, {**state.params, **state.buffers}, (batch, noise, hyper, state.step), named)
 
 
 def advance(
@@ -30,7 +31,7 @@ def advance(
 ) -> tuple[State, dict[str, Tensor]]:
     """One step: every phase in order; in a phase all gradients first, then all moves."""
     logs: dict[str, Tensor] = {}
-    for phase, movers in enumerate(all_phases(program.method)):
+    for phase, movers in enumerate(all_phases(program.method).values()):
         params = {n: t.detach().requires_grad_() for n, t in state.params.items()}
         out = play(program, state._replace(params=params), phase)
         # Each player's gradient is of its own loss with respect to its own parameters and nothing else.
@@ -54,7 +55,7 @@ def advance(
             )
         buffers = {**state.buffers, **{n: t.detach() for n, t in out.state.items()}}
         state = State(new_params, buffers, moments, state.step)
-        logs.update({n: t.detach().float() for n, t in out.logs.items()})
+        logs.update({n: t.detach().float().clone() for n, t in out.logs.items()})  # a weight may be logged
     return state._replace(step=state.step + 1), logs
 
 
