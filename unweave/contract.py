@@ -131,7 +131,7 @@ class Method(nn.Module):
     latents: int
 
     def forward(self, batch: Batch, noise: Mapping[str, Tensor], hyper: Any, step: Tensor) -> Out:
-        """The players' losses. A method with phases also takes `phase: str = ""`: the losses of those that move in it."""
+        """The players' losses. A method with phases also takes `phase: str = ""` and answers for those that move in it."""
         raise NotImplementedError
 
     def representation(self) -> Representation:

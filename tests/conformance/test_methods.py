@@ -72,8 +72,9 @@ def test_losses_are_finite_and_summed_over_pixels(name, settings, data):
         assert all(v.shape == () and math.isfinite(v) for v in [*out.losses.values(), *out.logs.values()])
         assert not logs.keys() & out.logs.keys(), "two phases log under one name"
         logs |= out.logs
-    pixels = math.prod(data.shape)
-    assert float(logs["recon"]) == pytest.approx(pixels * math.log(2.0), rel=0.2)
+    if method.representation().decode is not None:
+        pixels = math.prod(data.shape)
+        assert float(logs["recon"]) == pytest.approx(pixels * math.log(2.0), rel=0.2)
     if not method.phases:
         assert float(logs["loss"]) == pytest.approx(float(out.losses["model"]))
 
@@ -173,7 +174,7 @@ def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch)
     alone = make_fleet(programs, states, strategy="loop", engine="loop")
     for one, other in zip(together.run(20), alone.run(20), strict=True):
         assert one.step == other.step == 20
-        assert one.logs["loss"] == pytest.approx(other.logs["loss"], rel=1e-5)
+        assert one.logs == pytest.approx(other.logs, rel=1e-4, abs=1e-4)
     gaps = distances(together.states(), alone.states())
     allowed = [1e-10 if dtype == torch.float64 else 1e-5] * 3
     if max(gaps) > allowed[0] and dtype == torch.float32:
@@ -228,9 +229,12 @@ def test_save_and_load(name, settings, data, tmp_path):
     loaded = uw.load(tmp_path / "run")
     images = data.images(torch.arange(5))
     assert (trained.encode(images) == loaded.encode(images)).all()
-    assert trained.encode(images).shape == (5, 4)
-    decoded = loaded.decode(loaded.encode(images))
-    assert decoded.shape == images.shape and decoded.min() >= 0 and decoded.max() <= 1
+    found = loaded.method.representation()
+    assert trained.encode(images).shape == (5, found.latents)
+    assert not found.parts or sum(part.size for part in found.parts) == found.latents
+    if found.decode is not None:
+        decoded = loaded.decode(loaded.encode(images))
+        assert decoded.shape == images.shape and decoded.min() >= 0 and decoded.max() <= 1
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["method"] == name and set(config["hyper"]) == set(knobs(METHODS[name]))
 
@@ -239,9 +243,10 @@ def test_save_and_load(name, settings, data, tmp_path):
 def test_loss_falls(name, settings, data):
     method, program = make(name, settings, data, lr=3e-3, batch=16)
     runner = Loop(program, initial_state(method))
-    first = runner.run(5)["recon"]
+    told = "loss" if method.representation().decode is None else "recon"
+    first = runner.run(5)[told]
     runner.run(90)
-    assert runner.run(5)["recon"] < 0.97 * first
+    assert runner.run(5)[told] < 0.97 * first
 
 
 @table
