@@ -106,9 +106,7 @@ class Representation(NamedTuple):
     posterior: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None  # images -> mean, logvar
     parts: tuple[Part, ...] = ()  # what the coordinates are, in order; () is one undivided code
     classify: Callable[[Tensor], tuple[Tensor, ...]] | None = None  # images -> probabilities [B, classes] by label
-    encode_group: Callable[[Tensor], Tensor] | None = (
-        None  # a group [..., G, C, H, W] -> its members' codes [..., G, Z]
-    )
+    encode_group: Callable[[Tensor], Tensor] | None = None  # groups [..., G, C, H, W] -> members' codes [..., G, Z]
 
 
 class Method(nn.Module):
@@ -131,7 +129,7 @@ class Method(nn.Module):
     latents: int
 
     def forward(self, batch: Batch, noise: Mapping[str, Tensor], hyper: Any, step: Tensor) -> Out:
-        """The players' losses. A method with phases also takes `phase: str = ""` and answers for those that move in it."""
+        """The players' losses. A method with phases also takes `phase: str = ""` and answers for who moves in it."""
         raise NotImplementedError
 
     def representation(self) -> Representation:

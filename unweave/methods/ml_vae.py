@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.grouped import content_size, encode_group, group_pass
 from unweave.ops.sharing import product_of_gaussians
@@ -57,3 +57,7 @@ class MLVAE(Method):
     def encode_group(self, images: Tensor) -> Tensor:
         """Codes [G, Z] of one group [G, C, H, W] of any size, or of several: content by accumulated evidence."""
         return encode_group(self.autoencoder, images, self.content, product_of_gaussians)
+
+    def representation(self) -> Representation:
+        parts = (Part("content", self.content), Part("style", self.latents - self.content))
+        return self.autoencoder.representation()._replace(parts=parts, encode_group=self.encode_group)
