@@ -1,7 +1,8 @@
 """Steps a second on pictures in memory, and on the same pictures left in a file.
 
 python benchmarks/stream.py                    # 60,000 pictures, and the file thrown out of memory before every step
-python benchmarks/stream.py --pictures 3000000 # more than memory holds: the file is then really read
+python benchmarks/stream.py --limit 2          # a file of twice the 2 GB of memory (cache included) it may use; Linux, root
+python benchmarks/stream.py --limit 2 --device cuda
 
 The step is the engine's own. "cold" asks the system to forget the file before every step, which is worse than any
 set that is merely larger than memory. What a system cannot be asked (a container over a host that keeps the file) is
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -25,11 +27,12 @@ import torch
 from unweave.data import Sampler
 from unweave.data.arrays import Arrays
 from unweave.data.stream import Stream, Writer, mapped, step_keys
+from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve
-from unweave.train import build, build_program, optimizer_settings
+from unweave.train import _staged, build, build_program, make_engine, optimizer_settings
 
 
 def write_store(path: Path, count: int) -> None:
@@ -39,15 +42,64 @@ def write_store(path: Path, count: int) -> None:
             writer.add(block[number % len(block)])
 
 
-def step_of(data: Arrays, net: str, batch: int) -> Callable[[], object]:
+def engine_of(data: Arrays, net: str, batch: int, device: str) -> Loop | Graph:
+    """The engine as `train` makes it: batches of a set that is not held in memory are made ahead of the step."""
     cls = METHODS["vae"]
     arguments, hyper = resolve(cls, {"net": net})
     optimizer = optimizer_settings(cls, None, 0.0)
-    config = dict(arguments=arguments, hyper=hyper, optimizer=optimizer, seed=0, device="cpu", batch=batch)
-    config |= dict(supervision="none", precision="float32", steps=1)
+    config = dict(arguments=arguments, hyper=hyper, optimizer=optimizer, seed=0, device=device, batch=batch)
+    config |= dict(supervision="none", precision="bf16" if device == "cuda" else "float32", steps=1)
+    data = data if data.resident is False else data.to(device)
     method = build(cls, config, data)
-    loop = Loop(build_program(config, method, data), initial_state(method))
-    return lambda: loop.run(1)
+    program = build_program(config, method, data)
+    if data.resident is False:
+        program = _staged(program, 0)
+    return make_engine(program, initial_state(method), "auto")
+
+
+def confine(gigabytes: float) -> None:
+    """From here on this process, with what the system keeps of its files, has so much memory: a control group."""
+    first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    folder = (first if first.is_dir() else second) / f"unweave-{os.getpid()}"
+    folder.mkdir()
+    limit = folder / ("memory.limit_in_bytes" if first.is_dir() else "memory.max")
+    limit.write_text(str(int(gigabytes * 1e9)))
+    (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def read_bytes() -> int:
+    """What this process has had read from the disk."""
+    words = Path("/proc/self/io").read_text().split()
+    return int(words[words.index("read_bytes:") + 1])
+
+
+def limited(options: argparse.Namespace) -> None:
+    """The rate of steps on a set in memory, and on a file of twice the memory, in turns."""
+    folder = Path(tempfile.mkdtemp(dir=options.folder))
+    try:
+        path, count = folder / "store.npy", int(2e9 * options.limit) // (3 * 64 * 64)
+        write_store(path, count)
+        os.sync()
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        confine(options.limit)
+        store = mapped(path)
+        sets = {"memory": Arrays(np.array(store[:10_000])), "file": Arrays(store, copy=False, resident=False)}
+        print(f"{store.nbytes / 1e9:.2f} GB in the file, {options.limit:g} GB of memory, torch {torch.__version__}")
+        engines = {name: engine_of(data, options.net, options.batch, options.device) for name, data in sets.items()}
+        for engine in engines.values():
+            engine.run(options.steps)  # what is made once is made now
+        rates: dict[str, list[float]] = {name: [] for name in sets}
+        for _ in range(8):
+            for name, engine in engines.items():
+                before, start = read_bytes(), time.perf_counter()
+                engine.run(options.steps)
+                rates[name].append(options.steps / (time.perf_counter() - start))
+                print(f"{name:7} {rates[name][-1]:8.1f} steps/s, {(read_bytes() - before) / 1e6:7.1f} MB read")
+        memory, file = (statistics.median(rates[name]) for name in sets)
+        print(f"medians: memory {memory:.1f}, file {file:.1f} steps/s: {100 * file / memory:.0f} %")
+    finally:
+        shutil.rmtree(folder)
 
 
 def milliseconds(work: dict[str, tuple[Callable[[], object], Callable[[], object]]], rounds: int) -> dict[str, float]:
@@ -68,7 +120,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--net", default="small")
+    parser.add_argument("--limit", type=float, help="GB of memory; the file is twice as large")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--folder", help="where to write the file")
     options = parser.parse_args()
+    if options.limit:
+        limited(options)
+        return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.npy"
         write_store(path, options.pictures)
@@ -84,7 +142,8 @@ def main() -> None:
         for name, (data, before) in sets.items():
             sampler, keys = Sampler(data, ("x",)), itertools.count()
             draws[name] = ((lambda s=sampler, k=keys: s(torch.tensor(next(k)), options.batch)), before)
-            steps[name] = (step_of(data, options.net, options.batch), before)
+            engine = engine_of(data, options.net, options.batch, "cpu")
+            steps[name] = ((lambda e=engine: e.run(1)), before)
         drawn, stepped = milliseconds(draws, options.steps), milliseconds(steps, options.steps)
         for name in sets:
             print(f"{name:12} batch {drawn[name]:7.2f} ms   step {stepped[name]:7.1f} ms")

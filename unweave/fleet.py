@@ -23,6 +23,7 @@ from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.fleet import STRATEGIES, Fleet, make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.evaluate import Trained, load
+from unweave.methods import variant
 from unweave.runs import RunFolder
 from unweave.train import build, build_program, data_label, find_device, find_method, prepare, rehearse, streams
 
@@ -115,7 +116,8 @@ def resume_all(
         name = json.dumps([config["data"], config["data_options"]], sort_keys=True, default=str)
         if name not in loaded:
             loaded[name] = load_data(config["data"], **config["data_options"])
-        runs.append(Run(folder, config, find_method(config["method"]), loaded[name]))
+        cls = variant(find_method(config["method"]), config["arguments"])
+        runs.append(Run(folder, config, cls, loaded[name]))
     return _train_all(runs, strategy, observe)
 
 
@@ -140,7 +142,7 @@ def _prepared(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> lis
         name = given.get("data", "sprites")
         data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
         config, cls, data = prepare(given["method"], data, **options)
-        if streams(config, data):
+        if config["device"].startswith("cuda") and streams(config, data):
             raise UserError(
                 f"data '{name}' is not to be held on the device, which a fleet needs; train its runs one by one"
             )

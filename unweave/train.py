@@ -12,6 +12,7 @@ import torch
 
 from unweave.contract import Method, UserError, all_phases, knobs, own_arguments, player_parameters, stages
 from unweave.data import OWN, Dataset, Sampler, load_data, supervised_info
+from unweave.data.listed import settled
 from unweave.data.spec import check_name
 from unweave.data.stream import Staged, Stream, step_keys
 from unweave.data.supervision import check_needs, default_supervision, is_supervised
@@ -21,7 +22,8 @@ from unweave.engine.loop import Loop, play
 from unweave.engine.optim import Adam
 from unweave.engine.program import Program, State, initial_state, schedule_row
 from unweave.evaluate import Trained, load
-from unweave.methods import METHODS
+from unweave.methods import METHODS, variant
+from unweave.methods.few_labels import accepts_labels
 from unweave.ops.noise import fold
 from unweave.runs import RunFolder, environment
 from unweave.settings import resolve, schedule
@@ -97,7 +99,8 @@ def prepare(
     **settings: Any,
 ) -> Prepared:
     """Everything a run is, checked and complete; nothing is written."""
-    cls = find_method(method)
+    plain = find_method(method)
+    cls = variant(plain, settings)
     fixed, hyper = resolve(cls, settings)
     device = find_device(device, precision)
     data = load_data(data)
@@ -109,14 +112,20 @@ def prepare(
     if not 0 <= seed < 2**62:
         raise UserError(f"seed {seed} is out of range; use 0 or more")
     engine = find_engine(engine)
+    supervision = supervision and settled(supervision)
     told = supervised_info(data, supervision or "none")
     probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
     supervision = default_supervision(probe.needs) if supervision is None else supervision
+    if told.labels and not any(is_supervised(s.needs) for s in (probe, *stages(cls)[1:])) and accepts_labels(cls):
+        raise UserError(
+            f"supervision={supervision!r} is given but the method needs only {', '.join(probe.needs)}; "
+            "leave it 'none', or set semi_supervised=xent to learn from the labels too"
+        )
     for stage in stages(cls)[1:]:  # what a later stage lacks is said now, not when it begins
         if is_supervised(stage.needs):
             check_needs(supervision, stage.needs, data)
     config = {
-        "method": next((n for n, c in METHODS.items() if c is cls), cls.__name__),
+        "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
         "arguments": fixed,
         "hyper": hyper,
         "data": data.name,
@@ -151,8 +160,8 @@ def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> Non
 
 
 def streams(config: Mapping[str, Any], data: Dataset) -> bool:
-    """Whether batches come from the host while the device works: the set is not to be held there."""
-    return config["device"].startswith("cuda") and not getattr(data, "resident", True)
+    """Whether batches are made ahead of the step on the host: the set is not to be held in memory, or on the device."""
+    return not getattr(data, "resident", True)
 
 
 def resume(
@@ -170,7 +179,8 @@ def resume(
     if folder.finished:
         return load(path, device=config["device"], method=method, data=data)
     data = data or load_data(config["data"], **config["data_options"])
-    return _fit(folder, config, method or find_method(config["method"]), data, observe)
+    cls = variant(method or find_method(config["method"]), config["arguments"])
+    return _fit(folder, config, cls, data, observe)
 
 
 def _fit(
@@ -220,17 +230,21 @@ def _fit_stage(
             program = _staged(program, begun_at)
         runner = make_engine(program, state, config["engine"])
         done = begun_at
-        while done < steps:
-            chunk = min(log_every, steps - done)
-            logs = runner.run(chunk)
-            done += chunk
-            _check_finite(logs, done, folder)
-            folder.append_log({"stage": stage, "step": done, **logs})
-            if done % config["checkpoint_every"] == 0 or done == steps:
-                save_state(folder, runner.state, stage)
-            if observe:
-                rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
-                observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))
+        try:
+            while done < steps:
+                chunk = min(log_every, steps - done)
+                logs = runner.run(chunk)
+                done += chunk
+                _check_finite(logs, done, folder)
+                folder.append_log({"stage": stage, "step": done, **logs})
+                if done % config["checkpoint_every"] == 0 or done == steps:
+                    save_state(folder, runner.state, stage)
+                if observe:
+                    rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
+                    observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))
+        finally:
+            if isinstance(program.sample, Staged):
+                program.sample.stream.close()
         state = runner.state
     trained = {**state.params, **state.buffers}
     method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
