@@ -149,3 +149,61 @@ def test_bad_input_is_one_line_and_leaves_nothing(command, words, said, places, 
     assert err.startswith("error: ") and err.strip().count("\n") == 0
     assert said in err
     assert sorted(places.rglob("*")) == before
+
+
+# --- pairs and groups from files -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed(tmp_path, monkeypatch):
+    """Eight pictures, pairs and groups of them, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(8):
+        saved(drawn(16, 16, colour=(number * 30, 9, 9)), tmp_path / "p" / f"{number}", "RGB")
+    (tmp_path / "pairs.csv").write_text("left,right\n0.png,1.png\n2.png,3.png\n")
+    (tmp_path / "groups.csv").write_text("".join(f"{n}.png,{'abc'[n // 3]}\n" for n in range(7)))
+    return tmp_path
+
+
+def test_pairs_from_a_file(listed, capsys):
+    words = ["--data", "p", "--size", "16", *TINY]
+    code, _, err = unweave(capsys, "train", "ada_gvae", *words, "--pairs", "pairs.csv", "--out", "run")
+    assert code == 0, err
+    assert "pairs.csv. There are 2 of them. Row 1 is taken for a header." in err
+    supervision = json.loads((listed / "run" / "config.json").read_text())["supervision"]
+    assert f"pairs(file={str(listed / 'pairs.csv')!r}, fingerprint=" in supervision
+    code, _, err = unweave(capsys, "train", "ada_gvae", *words, "--pairs", "pairs.csv", "--seeds", "0-1", "--out", "s")
+    assert code == 0 and len(list((listed / "s").glob("*/config.json"))) == 2, err
+
+
+def test_groups_from_a_file(listed, capsys):
+    words = ["--data", "p", "--size", "16", *TINY, "--groups", "groups.csv"]
+    code, _, err = unweave(capsys, "train", "ml_vae", *words, "--out", "run")
+    assert code == 0, err
+    assert "1 picture is in no group" in err and "1 group has one picture only and cannot be trained on: c" in err
+    config = json.loads((listed / "run" / "config.json").read_text())
+    assert config["supervision"] == "groups(by=['group'], size=2)"
+    assert config["data_options"]["groups"] == str(listed / "groups.csv")
+    code, _, err = unweave(capsys, "train", "ml_vae", *words, "--supervision", "groups(by=['group'], size=3)")
+    assert code == 0, err
+    code, out, _ = unweave(capsys, "data", "inspect", "p", "--groups", "groups.csv")
+    assert code == 0 and "unweave train ml_vae --data p --groups groups.csv" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ada_gvae", "--pairs", "no.csv"], "no.csv' is not there"),
+        (["ada_gvae", "--pairs", "groups.csv"], "groups.csv', row 1: 'a' is no picture"),
+        (["ada_gvae", "--pairs", "pairs.csv", "--groups", "groups.csv"], "are both given"),
+        (["ada_gvae", "--pairs", "pairs.csv", "--supervision", "pairs(k=1)"], "are both given"),
+        (["vae", "--pairs", "pairs.csv"], "needs only x"),
+        (["vae", "--groups", "groups.csv"], "needs only x"),
+        (["ml_vae", "--groups", "pairs.csv"], "every group has one picture only"),
+        (["ada_gvae", "--pairs", "pairs.csv", "--set", "known_k=true"], "needs changed"),
+    ],
+)
+def test_bad_lists_are_one_line_and_leave_nothing(words, said, listed, capsys):
+    code, _, err = unweave(capsys, "train", *words, "--data", "p", "--size", "16", *TINY, "--quiet", "--out", "run")
+    assert code == 2 and said in err and err.strip().count("\n") == 0 and err.startswith("error: ")
+    assert not (listed / "run").exists()

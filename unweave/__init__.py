@@ -6,6 +6,7 @@ from unweave.data import load_data
 from unweave.estimator import Unweaver
 from unweave.evaluate import Evaluation, Trained, evaluate, evaluate_arrays, load
 from unweave.fleet import Diverged, expand, fit
+from unweave.predict import class_error, predict
 from unweave.train import resume, train
 from unweave.version import __version__
 
@@ -22,6 +23,7 @@ __all__ = [
     "Unweaver",
     "UserError",
     "__version__",
+    "class_error",
     "evaluate",
     "evaluate_arrays",
     "expand",
@@ -29,6 +31,7 @@ __all__ = [
     "load",
     "load_data",
     "normal",
+    "predict",
     "resume",
     "score_runs",
     "train",

@@ -12,8 +12,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from unweave.cli_data import ChannelsOption, FactorsOption, FitOption, SizeOption, open_data
+from unweave.cli_data import (
+    ChannelsOption,
+    FactorsOption,
+    FitOption,
+    GroupsOption,
+    PairsOption,
+    SizeOption,
+    open_data,
+    told_by_files,
+)
 from unweave.cli_data import app as data_app
+from unweave.cli_study import app as study_app
 from unweave.contract import UserError
 
 app = typer.Typer(
@@ -24,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(data_app, name="data")
+app.add_typer(study_app, name="study")
 out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
@@ -36,6 +47,8 @@ def train(
     method: Annotated[str, typer.Argument(help="which method; see: unweave list methods")] = "",
     data: DataOption = "sprites",
     factors: FactorsOption = None,
+    groups: GroupsOption = None,
+    pairs: PairsOption = None,
     size: SizeOption = None,
     fit: FitOption = None,
     channels: ChannelsOption = None,
@@ -81,7 +94,10 @@ def train(
             raise UserError("method is missing; see: unweave list methods")
         for name in method.split(","):
             find_method(name.strip())  # before a folder is read, which may take long
-        dataset = open_data(data, quiet, factors=factors, size=size, fit=fit, channels=channels)
+        supervision = told_by_files(supervision, pairs, groups)
+        listed = supervision if pairs and supervision else ""
+        own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
+        dataset = open_data(data, quiet, listed, **own)
         options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
         options |= dict(supervision=supervision, engine=engine, precision=precision)
         options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
@@ -99,6 +115,8 @@ def train(
     out_console.print(
         f"  unweave evaluate {trained.folder.path}\n  unweave report {trained.folder.path} -o report.html"
     )
+    if trained.representation.classify is not None:
+        out_console.print(f"  unweave predict {trained.folder.path} -o labels.csv")
 
 
 def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, Any]:
@@ -203,6 +221,28 @@ def encode(
 
 
 @app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="the folder of a run that learned from labels, such as one of m2")],
+    what: Annotated[
+        list[str] | None, typer.Argument(help="picture files, folders of them, or a data set; else the run's own data")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("labels.csv"),
+    device: DeviceOption = "auto",
+) -> None:
+    """The class of every picture and how sure the model is, as a .csv."""
+    from unweave.export import write_output
+    from unweave.predict import accuracy_lines
+    from unweave.predict import predict as classes_of
+    from unweave.train import find_device
+
+    frame = classes_of(run, what[0] if what and len(what) == 1 else what or None, device=find_device(device))
+    write_output(out, frame.to_csv(index=False, float_format="%.4f").encode())
+    for line in accuracy_lines(frame):
+        out_console.print(line, highlight=False, soft_wrap=True)
+    out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
+
+
+@app.command()
 def export(
     run: Annotated[Path, typer.Argument(help="a run folder")],
     format: Annotated[str, typer.Option(help="torch (a .pt2 for torch.export.load) or onnx")] = "torch",
@@ -240,30 +280,47 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
 @app.command()
 def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list methods")]) -> None:
     """A method's equation, its settings with their defaults, and the paper's values."""
-    from unweave.contract import knobs, static_arguments
+    from unweave.contract import knobs, stages, static_arguments
+    from unweave.methods.few_labels import accepts_labels
     from unweave.train import find_method
 
     cls = find_method(method)
     out_console.print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)
     out_console.print("It minimises\n  " + cls.equation + "\n", markup=False, highlight=False)
     table = Table("--set", "default", "published", "meaning", box=None, padding=(0, 2, 0, 0))
-    for name, knob in knobs(cls).items():
+    traced = {name: knob for stage in stages(cls) for name, knob in knobs(stage).items()}
+    fixed = {name: parameter for stage in stages(cls) for name, parameter in static_arguments(stage).items()}
+    for name, knob in traced.items():
         table.add_row(name, f"{knob.default:g}", knob.paper, knob.about)
-    for name, parameter in static_arguments(cls).items():
+    for name, parameter in fixed.items():
         table.add_row(name, str(parameter.default), "", STATIC_HELP.get(name, ""))
     out_console.print(table)
+    if accepts_labels(cls):
+        more = "--supervision 'labels(n=100)' --set semi_supervised=xent (or l2, cov) --set gamma_sup=4"
+        out_console.print(f"\nWith a few labels: {more}", highlight=False, soft_wrap=True)
 
 
 STATIC_HELP = {
     "latents": "size of the code",
-    "net": "locatello, burgess, small or mlp",
+    "net": "locatello, burgess, small, mlp, makhzani or kingma",
     "likelihood": "bernoulli, gaussian or laplace, in nats",
     "estimator": "mws (minibatch-weighted) or mss (stratified)",
     "one_batch": "permute the batch that is scored instead of a second one",
+    "clusters": "how many clusters are looked for; 0 is as many as labels have classes, or 20",
     "known_k": "use the number of changed factors of each pair",
     "symmetric": "compare a pair by its divergence in both directions",
+    "d": "in how many latents every two classes are to be told apart",
+    "sphere": "embeddings have length 1",
     "content": "how many latents, the first ones, a group shares; 0 is half",
+    "level": "what is independent: inter, inter_intra_one or inter_intra_all",
+    "binarize": "draw black or white for every pixel, its grey value being the chance of white",
+    "classifier": "tsvm (learns from images without a label too) or regression",
+    "width": "width of the kernel between codes",
+    "style": "size of the style beside the class",
     "per_member": "count the content's KL once a member instead of once a group",
+    "graph": "variables and what each depends on, such as the default's",
+    "discrete": "sum over unknown classes (enumerate) or draw them (relaxed)",
+    "samples": "draws for each labelled image; 0 is as many as the graph needs",
 }
 
 

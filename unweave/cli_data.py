@@ -13,32 +13,55 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from unweave.contract import UserError
+
 app = typer.Typer(help="Data sets: what there is, and what a folder of your own holds.", no_args_is_help=True)
 out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 FactorsOption = Annotated[Path | None, typer.Option(help="a .csv or .parquet with the factors of your pictures")]
+GroupsOption = Annotated[Path | None, typer.Option(help="a .csv with a picture's file name and its group a row")]
+PairsOption = Annotated[
+    Path | None, typer.Option(help="a .csv with two pictures' file names a row, the pairs to train on")
+]
 SizeOption = Annotated[int | None, typer.Option(help="side of the images in pixels; 64 for your own pictures")]
 FitOption = Annotated[str | None, typer.Option(help="pictures that are not square: crop (usual), pad or stretch")]
 ChannelsOption = Annotated[str | None, typer.Option(help="gray, rgb or auto (usual): grey if no picture has colour")]
 
 
-def open_data(text: str, quiet: bool = False, **options: Any) -> Any:
-    """What to train on: a name as it is, or data made with these options and told about in a few lines."""
-    from unweave.data import load_data
+def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) -> Any:
+    """What to train on: a name as it is, or data made with these options and told about in a few lines.
+
+    `listed` is a supervision that a file lists, told about as well.
+    """
+    from unweave.data import explain, load_data
     from unweave.data.inspection import in_short
 
     data = load_data(text, **{name: value for name, value in options.items() if value is not None})
+    lines = in_short(data) + ([explain(listed, data)] if listed else [])
     if not quiet:
-        for line in in_short(data):
+        for line in lines:
             error_console.print(escape(line))
     return data
+
+
+def told_by_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
+    """The supervision that was asked for, in words or by the files that list pairs or groups."""
+    from unweave.data.listed import settled
+    from unweave.data.spec import call_text
+
+    if pairs is not None:
+        if other := supervision or (groups and f"--groups {groups}"):
+            raise UserError(f"pairs '{pairs}' and '{other}' are both given; a run learns from one of them")
+        return settled(call_text("pairs", {"file": str(pairs)}))
+    return "groups(by=['group'], size=2)" if groups is not None and supervision is None else supervision
 
 
 @app.command("inspect")
 def inspect_(
     path: Annotated[str, typer.Argument(help="a folder of pictures, an .npy or .npz, or the name of a data set")],
     factors: FactorsOption = None,
+    groups: GroupsOption = None,
     size: SizeOption = None,
     fit: FitOption = None,
     channels: ChannelsOption = None,
@@ -49,7 +72,7 @@ def inspect_(
     from unweave.data.inspection import describe
     from unweave.report.sheet import save_sheets
 
-    given = dict(factors=factors, size=size, fit=fit, channels=channels)
+    given = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
     options = {name: value for name, value in given.items() if value is not None}
     data = load_data(path, **options)
     made = save_sheets(data, out or Path(f"inspect-{Path(path).stem or 'data'}"), path)
@@ -58,7 +81,7 @@ def inspect_(
         _print_rows(section.rows)
     out_console.print("[bold]Drawn[/bold]", highlight=False)
     _print_rows([(str(file),) for file in made])
-    words = ["unweave", "train", "beta_vae", "--data", path]
+    words = ["unweave", "train", "ml_vae" if groups else "beta_vae", "--data", path]
     words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
     out_console.print("[bold]Train on it[/bold]", highlight=False)
     _print_rows([(shlex.join(words),)])

@@ -95,18 +95,40 @@ def score_runs(
     rows: int | None = 10_000,
     seed: int = 0,
     device: str = "cpu",
+    stored: bool = False,
 ) -> pd.DataFrame:
-    """One row a run: what it is, what varies, and its scores. `attrs` names the settings and the scores."""
+    """One row a run: what it is, what varies, and its scores. `attrs` names the settings and the scores.
+
+    With stored=True what a run's scores.json already holds of the very same codes is not computed again.
+    """
     if not runs:
         raise UserError("runs is empty; give at least one run folder")
     opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
     trained = [run for run in opened if isinstance(run, Trained)]
     encode_runs(trained, rows=None if rows is None else rows + rows // 2, seed=seed)
-    scores = [
-        evaluate(run, metrics=metrics, rows=rows, seed=seed, device=device).scores if isinstance(run, Trained) else {}
-        for run in opened
-    ]
+    scores: list[Mapping[str, float]] = []
+    for run in opened:
+        found = _stored_scores(run, metrics, rows, seed) if stored and isinstance(run, Trained) else None
+        if found is None and isinstance(run, Trained):
+            found = evaluate(run, metrics=metrics, rows=rows, seed=seed, device=device).scores
+        scores.append(found or {})
     return _frame(opened, scores)
+
+
+def _stored_scores(
+    run: Trained, metrics: str | Sequence[str] | None, rows: int | None, seed: int
+) -> dict[str, float] | None:
+    """What the run's folder holds of these metrics, if it holds all of them and of these very codes."""
+    if metrics is None or isinstance(metrics, str) or not (run.folder.path / "scores.json").is_file():
+        return None
+    try:
+        told = run.folder.read_json("scores.json")
+        here = {name: float(value) for name, value in told["scores"].items() if name.partition(".")[0] in metrics}
+        same = told["seed"] == seed and told["rows"] in (rows, run.data.size)
+        complete = set(metrics) <= {name.partition(".")[0] for name in here}
+        return here if same and complete and told["codes"] == fingerprint(run.method, run.data, seed) else None
+    except (UserError, KeyError, AttributeError, TypeError, ValueError):
+        return None  # scores of another version, or damaged: computed anew
 
 
 def _frame(runs: Sequence[Trained | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:

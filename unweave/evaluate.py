@@ -13,8 +13,9 @@ from torch import Tensor
 from unweave.contract import Method, Representation, UserError, own_arguments
 from unweave.data import Dataset, load_data, supervised_info
 from unweave.data.spec import check_name
+from unweave.data.supervision import Groups, Match, read_supervision
 from unweave.encoding import Table, encode_table, run_table
-from unweave.methods import METHODS
+from unweave.methods import METHODS, variant
 from unweave.metrics import METRICS
 from unweave.metrics.counts import entropies, mutual_information_matrix
 from unweave.metrics.npz import Arrays, read_npz
@@ -102,7 +103,7 @@ def load(
         weights, about = _unfinished_weights(folder)
     try:
         data = data or load_data(config["data"], **config["data_options"])
-        model = _rebuild(method, config, data, int(about.get("stage", 0)))
+        model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -142,7 +143,8 @@ def evaluate(
     """Scores of a run, a trained model, or any Representation (then `data` says on what).
 
     `metrics` are names, "all", or None for the quick ones; `resamples` is how often the table is drawn again for
-    the intervals, 0 for none; `groups` are a label per code and a label per factor, for group-MIG.
+    the intervals, 0 for none; `groups` are a label per code and a label per factor, for group-MIG: left out, they are
+    the content and the style of a run that was told of them.
     """
     names = _named(metrics)
     if isinstance(what, str | Path):
@@ -157,6 +159,7 @@ def evaluate(
     wanted = None if rows is None else rows + more
     mark = ""
     if isinstance(what, Trained):
+        groups = groups or content_and_style(what, dataset)
         table, mark = run_table(what.folder, what.method, dataset, rows=wanted, seed=seed, save=save)
     else:
         table = encode_table(what, dataset, rows=wanted, seed=seed)
@@ -165,6 +168,17 @@ def evaluate(
     if isinstance(what, Trained) and save:
         what.folder.write_json("scores.json", _with_earlier(what.folder, result))
     return result
+
+
+def content_and_style(run: Trained, data: Dataset) -> tuple[list[str], list[str]] | None:
+    """Which codes and which factors are content and which style; None if model and supervision do not tell both."""
+    parts, told = run.representation.parts, read_supervision(run.config["supervision"], run.data)
+    content = told.by if isinstance(told, Groups) else told.content if isinstance(told, Match) else ()
+    shared = {run.data.factor_names[k] for k in content}
+    if not shared or not shared <= set(data.factor_names) or not {"content", "style"} <= {part.name for part in parts}:
+        return None
+    codes = [part.name for part in parts for _ in range(part.size)]
+    return codes, ["content" if name in shared else "style" for name in data.factor_names]
 
 
 def _named(metrics: str | Sequence[str] | None) -> list[str]:

@@ -116,7 +116,8 @@ def prepare(
     told = supervised_info(data, supervision or "none")
     probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
     supervision = default_supervision(probe.needs) if supervision is None else supervision
-    if told.labels and not any(is_supervised(s.needs) for s in (probe, *stages(cls)[1:])) and accepts_labels(cls):
+    needs = [probe.needs, *(stage.needs for stage in stages(cls)[1:])]
+    if told.labels and not any(map(is_supervised, needs)) and accepts_labels(cls):
         raise UserError(
             f"supervision={supervision!r} is given but the method needs only {', '.join(probe.needs)}; "
             "leave it 'none', or set semi_supervised=xent to learn from the labels too"

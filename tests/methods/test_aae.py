@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from headed import moved_by_phase, program_on_digits, trained_on_digits
 from torch import nn
 
 from unweave.contract import DataInfo, UserError
@@ -14,7 +15,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
 
 
 class Recorder(nn.Module):
-    """A critic that keeps what it was shown: the codes, then codes and prior as one."""
+    """A critic that keeps what it was shown: codes and prior as one."""
 
     def __init__(self):
         super().__init__()
@@ -25,13 +26,17 @@ class Recorder(nn.Module):
         return z_BZ[:, :2]
 
 
+def out(c, phase):
+    return c.method(c.batch, c.noise, c.method.Hyper(), torch.tensor(0), phase=phase)
+
+
 @pytest.mark.parametrize("generator", list(GENERATORS))
 @pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
 def test_losses_by_hand(case, encoder, generator):
-    """Section 2: reconstruction, the critic's cross-entropy, and the encoder as a generator against it."""
+    """Section 2: reconstruction; then the critic's cross-entropy, and the encoder as a generator against it."""
     c = case(AAE, encoder=encoder, generator=generator)
     c.method.critic = Critic(3, width=20, depth=2).double()
-    q, out = c.posterior(c.batch.x), c.out(lambda_=3.0)
+    q, first, second = c.posterior(c.batch.x), out(c, "reconstruction"), out(c, "regularisation")
     z = q.mean + q.stddev * c.noise["eps"] if encoder == "gaussian" else q.mean
 
     def chance(codes):  # D: the probability of being from the prior
@@ -43,39 +48,60 @@ def test_losses_by_hand(case, encoder, generator):
         "ratio": ((1 - chance(z)) / chance(z)).log(),
     }[generator].mean()
     recon = -c.likelihood(z).log_prob(c.batch.x).mean()
-    torch.testing.assert_close(out.losses["model"], recon + 3.0 * fooling, **CLOSE)
+    torch.testing.assert_close(first.losses["model"], recon, **CLOSE)
+    torch.testing.assert_close(second.losses["encoder"], fooling, **CLOSE)
     critic = -0.5 * (chance(c.noise["prior"]).log() + (1 - chance(z)).log()).mean()
-    torch.testing.assert_close(out.losses["critic"], critic, **CLOSE)
+    torch.testing.assert_close(second.losses["critic"], critic, **CLOSE)
+    assert set(first.losses) == {"model"} and set(second.losses) == {"critic", "encoder"}
 
 
 def test_critic_without_an_opinion(case, log2_image):
     c = case(AAE).fix(mean=1.0, var=4.0)
     for parameter in c.method.critic.parameters():
         nn.init.zeros_(parameter)
-    out = c.out(lambda_=2.0)
-    assert out.losses["model"].item() == pytest.approx(log2_image + 2 * math.log(2.0))
-    assert out.losses["critic"].item() == pytest.approx(math.log(2.0))
+    assert out(c, "reconstruction").losses["model"].item() == pytest.approx(log2_image)
+    second = out(c, "regularisation")
+    for player in ("encoder", "critic"):
+        assert second.losses[player].item() == pytest.approx(math.log(2.0))
 
 
 @pytest.mark.parametrize("prior", list(PRIORS))
 def test_the_critic_sees_codes_and_the_named_prior(case, prior):
     c = case(AAE, prior=prior)
     c.method.critic = Recorder()
-    c.out(lambda_=1.0)
-    scored, (codes, drawn) = c.method.critic.seen[0], c.method.critic.seen[1].chunk(2)
-    assert torch.equal(scored, codes) and not codes.requires_grad
+    out(c, "reconstruction")
+    assert not c.method.critic.seen  # it has no part in the first phase
+    out(c, "regularisation")
+    codes, drawn = c.method.critic.seen[0].chunk(2)
+    assert torch.equal(codes, c.method.autoencoder.posterior(c.batch.x)[0])
     assert torch.equal(drawn, prior_sample(prior, c.noise))
     assert set(c.noise) == set(PRIORS[prior])  # a deterministic encoder asks for no other noise
 
 
-def test_no_loss_reaches_the_other_player_but_the_generators(case):
+def test_each_phase_moves_its_players(monkeypatch):
+    """And the decoder is not moved by the generator's loss."""
+    method, program = program_on_digits(monkeypatch, AAE)
+    assert moved_by_phase(method, program) == {
+        "reconstruction": {"autoencoder.encoder", "autoencoder.decoder"},
+        "regularisation": {"autoencoder.encoder", "critic"},
+    }
+
+
+def test_the_generator_moves_the_codes_alone(case):
     c = case(AAE)
-    out = c.out(lambda_=1.0)
-    weights = list(c.method.autoencoder.parameters())
-    assert all(g is None for g in torch.autograd.grad(out.losses["critic"], weights, allow_unused=True))
     last = c.method.autoencoder.encoder[-1]
-    by_generator = torch.autograd.grad(out.logs["generator"], last.weight)[0]
+    by_generator = torch.autograd.grad(out(c, "regularisation").losses["encoder"], last.weight)[0]
     assert by_generator[:3].abs().max() > 0 and by_generator[3:].abs().max() == 0
+
+
+def test_codes_come_to_fill_the_prior(monkeypatch):
+    """Uniform from -1 to 1: the codes' deviations, far from it at first, end near the root of a third."""
+    method, logs, images, _ = trained_on_digits(monkeypatch, AAE, steps=300, latents=2, prior="uniform")
+    with torch.no_grad():
+        codes = method.representation().encode(images)
+    assert codes.std(0).tolist() == pytest.approx([3**-0.5] * 2, rel=0.35)
+    assert codes.mean(0).abs().max() < 0.35 and (codes.abs() < 1.2).float().mean() > 0.9
+    assert logs["recon"] < 35
 
 
 def test_a_deterministic_encoder_has_no_posterior(case):

@@ -138,3 +138,10 @@ def test_representation_encodes_means():
     assert made.latents == 3
     torch.testing.assert_close(made.encode(x), auto.posterior(x)[0])
     torch.testing.assert_close(made.posterior(x)[1], auto.posterior(x)[1])
+
+
+def test_makhzani_has_two_hidden_layers_of_1000_each_way():
+    encoder, decoder = build_networks("makhzani", (1, 28, 28), 12)
+    assert dense(encoder) == [(784, 1000), (1000, 1000), (1000, 24)]
+    assert dense(decoder) == [(12, 1000), (1000, 1000), (1000, 784)]
+    assert all(isinstance(layer, nn.Linear | nn.ReLU | nn.Flatten | nn.Unflatten) for layer in [*encoder, *decoder])

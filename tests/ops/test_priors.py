@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from unweave.ops.priors import PETALS, PRIORS, prior_sample
+from unweave.ops.priors import PETALS, PRIORS, one_hot_sample, prior_sample
 
 DRAWS = {"normal": torch.randn, "uniform": torch.rand}
 
@@ -46,3 +46,19 @@ def test_swiss_roll_is_a_spiral_of_even_density():
     assert (turns - turns.round()).abs().mean() < 0.05  # radius and angle agree up to whole turns
     outer = (radius > 3 * math.pi).float().mean().item()  # a length grows as the square of the angle
     assert outer == pytest.approx((4.5**2 - 3**2) / (4.5**2 - 1.5**2), abs=0.03)
+
+
+def test_one_hot_samples_are_one_hot_and_uniform():
+    place = torch.rand(20_000, generator=torch.Generator().manual_seed(0))
+    found = one_hot_sample(place, 7)
+    assert found.shape == (20_000, 7) and set(found.unique().tolist()) == {0.0, 1.0}
+    assert (found.sum(1) == 1).all()
+    expected = 20_000 / 7
+    assert ((found.sum(0) - expected) ** 2 / expected).sum() < 22.5  # chi-square with 6 degrees of freedom, p = 0.001
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 9, 10, 17, 30, 1000])
+def test_the_ends_of_the_unit_interval_are_the_first_and_the_last_class(classes):
+    """The largest number the noise may be is 1 - 2^-24: it must not be rounded to a class there is not."""
+    found = one_hot_sample(torch.tensor([0.0, 1.0 - 2.0**-24]), classes)
+    assert found.argmax(1).tolist() == [0, classes - 1] and found.sum().item() == 2.0

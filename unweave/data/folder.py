@@ -12,10 +12,11 @@ import pandas as pd
 from unweave.contract import UserError
 from unweave.data.arrays import Arrays
 from unweave.data.dataset import Dataset
+from unweave.data.listed import Grouped, read_groups, read_rows
 from unweave.data.picture import How, Unreadable, read_picture
 from unweave.data.scan import Found, list_files, read_folder
 from unweave.data.spec import check_integer, check_name
-from unweave.data.table import FactorTable, Matched, factor_table, match_files, no_factors, read_table
+from unweave.data.table import FactorTable, Matched, beside, factor_table, match_files, no_factors, read_table
 
 
 class Joined(NamedTuple):
@@ -24,6 +25,7 @@ class Joined(NamedTuple):
     table: FactorTable
     left_out: dict[str, str]  # columns that are no factors, and why
     matched: Matched | None = None  # None without a table
+    grouped: Grouped | None = None  # None without a list of groups
 
 
 class About(NamedTuple):
@@ -43,6 +45,7 @@ def folder(
     factors: str | Path | None = None,
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
+    groups: str | Path | None = None,
     size: int = 64,
     fit: str = "crop",
     channels: str = "auto",
@@ -54,24 +57,29 @@ def folder(
     """The pictures below a folder, each brought to size x size pixels; with a table, their factors.
 
     `factors` is a .csv or .parquet; without one, sub-folders are the values of a factor `folder`. `columns` names the
-    columns to use, `kinds` says which are "discrete" or "continuous". `fit` is what happens to a picture that is not
-    square: crop, pad or stretch. `fingerprint` is what the files must still be.
+    columns to use, `kinds` says which are "discrete" or "continuous". `groups` is a .csv with a file name and a group
+    name a row: a factor `group`. `fit` is what happens to a picture that is not square: crop, pad or stretch.
+    `fingerprint` is what the files must still be.
     """
     how = How(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
     root = _existing(path)
     source = None if factors is None else Path(factors).expanduser().resolve()
     rows = None if source is None else read_table(source)  # first, for reading pictures may take long
-    listed = list_files(root, skip=source)
+    lines = None if groups is None else read_rows("groups", groups)
+    sets = lines and lines.path
+    listed = list_files(root, skip=[file for file in (source, sets) if file])
     store, found = read_folder(root, listed, how)
     joined = _by_place(found) if rows is None else _by_table(found, rows, source, columns, kinds)
+    joined = joined if lines is None else _with_groups(joined, read_groups(lines, found.pictures, found.bad))
     unused = [] if source else [name for name in found.bad if name.lower().endswith((".csv", ".parquet"))]
     now = f"{len(found.pictures)}-{found.digest}-{joined.table.digest()}"
     if fingerprint not in (None, now):
-        raise UserError(_changed(root, source, str(fingerprint), now))
+        raise UserError(_changed(root, source or sets, str(fingerprint), now))
     data = Arrays(store, joined.table, resident=resident, copy=False)
     data.name, data.about = "folder", About(root, how, found, source, joined, unused)
     given = {"columns": list(columns) if columns else None, "kinds": dict(kinds) if kinds else None}
-    options = {"path": str(root), "factors": source and str(source), **given, **how._asdict(), "resident": resident}
+    files = {"path": str(root), "factors": source and str(source), "groups": sets and str(sets)}
+    options = {**files, **given, **how._asdict(), "resident": resident}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": now}
     return data
 
@@ -116,6 +124,14 @@ def _by_place(found: Found) -> Joined:
     if not any(names):
         return Joined(no_factors(len(names)), {})
     return Joined(*factor_table({"folder": pd.Series(names, dtype=object)}))
+
+
+def _with_groups(joined: Joined, grouped: Grouped) -> Joined:
+    if "group" in joined.table.names:
+        raise UserError(
+            f"groups '{grouped.path}': the table has a factor 'group' already; name the other ones in columns"
+        )
+    return joined._replace(table=beside(joined.table, grouped.table), grouped=grouped)
 
 
 def _by_table(

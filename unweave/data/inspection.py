@@ -146,10 +146,11 @@ def _factors(data: Dataset, about: Any) -> Section:
     source, notes = "", []
     if isinstance(about, About):
         notes = _joining(about)
-        if about.factors:
-            source = f", from {_place(about.factors)}"
-        elif rows:
-            source = ", from the names of the sub-folders"
+        grouped = about.joined.grouped
+        files = [_place(file) for file in (about.factors, grouped and grouped.path) if file]
+        if not about.factors and len(rows) > bool(grouped):
+            files.insert(0, "the names of the sub-folders")
+        source = f", from {' and '.join(files)}" if files else ""
     left_out = about.joined.left_out if isinstance(about, About) else getattr(about, "left_out", {})
     notes += [f"column {name!r} is no factor: {reason}" for name, reason in left_out.items()]
     count = _counted(len(rows), "factor", "factors") if rows else "No factors known"
@@ -177,11 +178,13 @@ def _factor(data: Dataset, k: int) -> tuple[str, ...]:
 
 def _joining(about: About) -> list[str]:
     """Where rows and pictures did not meet."""
-    matched, said = about.joined.matched, []
+    matched, said = about.joined.matched, _grouping(about)
     if matched is None:
         if about.tables:
             table = _place(about.path / about.tables[0])
-            said.append(f"{about.tables[0]} lies beside the pictures; to use it: --factors {table}")
+            said.append(
+                f"{about.tables[0]} lies beside the pictures; to use it: --factors {table} (or --groups, --pairs)"
+            )
         return said
     said.append(f"column {matched.column!r} names the pictures")
     if matched.lost:
@@ -191,6 +194,21 @@ def _joining(about: About) -> list[str]:
     if matched.twice:
         many = _counted(len(matched.twice), "picture has", "pictures have")
         said.append(f"{many} several rows, of which the first is used: {_some(matched.twice)}")
+    return said
+
+
+def _grouping(about: About) -> list[str]:
+    """Who takes no part in groups."""
+    grouped = about.joined.grouped
+    if grouped is None:
+        return []
+    bare = int((grouped.table.classes_NK < 0).sum())
+    said = [f"row 1 of {grouped.path.name} is taken for a header"] if grouped.header else []
+    if bare:
+        said.append(f"{_counted(bare, 'picture is', 'pictures are')} in no group")
+    if grouped.alone:
+        many = _counted(len(grouped.alone), "group has", "groups have")
+        said.append(f"{many} one picture only and cannot be trained on: {_some(grouped.alone)}")
     return said
 
 

@@ -1,4 +1,4 @@
-"""Drawing partners: pairs that differ in few factors or share some, triplets, order, groups, frames of a video.
+"""Drawing partners: pairs that differ in few factors, share some or are listed, triplets, order, groups, clips.
 
 Everything here turns a key and the observations x into numbers of other observations, by tensor arithmetic.
 `pool` holds the observations that x may be where not all of them have what it takes, else it is None.
@@ -14,8 +14,9 @@ from torch import Tensor
 from unweave.contract import UserError
 from unweave.data.dataset import Dataset
 from unweave.data.grouping import Grouping, TableGroups, all_numbers, group_by, other_member
+from unweave.data.listed import read_pairs
 from unweave.data.shuffle import permuted, ranks, without_repetition
-from unweave.data.supervision import Change, Clips, Groups, Match, Rank, Share, Triplets
+from unweave.data.supervision import Change, Clips, Groups, Listed, Match, Rank, Share, Triplets
 from unweave.data.views import frames_of
 from unweave.ops.noise import fold, random_bits, random_integers
 
@@ -83,6 +84,26 @@ class PairsByShare:
         pair_B = other_member(self.groups, random_bits(key, (index_B.shape[0],)), index_B)
         differs_BK = self.data.factors(index_B) != self.data.factors(pair_B)
         return {"pair": pair_B, "changed": differs_BK.sum(1)}
+
+
+class PairsListed:
+    """The pairs of a file, all equally likely and either picture of one as x."""
+
+    pool = None
+
+    def __init__(self, data: Dataset, want: Listed) -> None:
+        self.pairs = read_pairs(want.file, data, want.fingerprint)
+        self.index_L2 = self.pairs.index_L2.to(all_numbers(data).device)
+
+    def __call__(self, key: Tensor, plan: Fields) -> Fields:
+        x_B, pair_B = self._drawn(key, plan["x"].shape[0])
+        fields = {"x": x_B, "number": x_B, "pair": pair_B}
+        return fields | ({"second": self._drawn(fold(key, "second"), len(x_B))[0]} if "second" in plan else {})
+
+    def _drawn(self, key: Tensor, batch: int) -> tuple[Tensor, Tensor]:
+        row_B = random_integers(fold(key, "row"), (batch,), len(self.index_L2))
+        side_B = random_bits(fold(key, "side"), (batch,)) & 1
+        return self.index_L2[row_B, side_B], self.index_L2[row_B, 1 - side_B]
 
 
 class PairsByMatch:

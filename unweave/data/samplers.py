@@ -20,12 +20,14 @@ from unweave.data import pairing
 from unweave.data.dataset import Dataset
 from unweave.data.grouping import all_numbers
 from unweave.data.labelling import LabelledSet, label_count, label_sizes
+from unweave.data.listed import Pairs
 from unweave.data.spec import check_name
 from unweave.data.supervision import (
     Change,
     Clips,
     Groups,
     Labels,
+    Listed,
     Match,
     Nothing,
     Rank,
@@ -41,6 +43,7 @@ IMAGES = ("x", "second", "pair", "labelled", "groups", "positive", "negative", "
 _DRAWS: dict[type, Callable[..., Any]] = {
     Change: pairing.PairsByChange,
     Share: pairing.PairsByShare,
+    Listed: pairing.PairsListed,
     Match: pairing.PairsByMatch,
     Triplets: pairing.TripletsBy,
     Rank: pairing.Ranking,
@@ -118,11 +121,18 @@ def explain(supervision: str, data: Dataset) -> str:
         pool = _DRAWS[type(want)](data, want).pool
         if pool is not None:
             sentence += f" {len(pool)} of {data.size} observations take part; the others have no partner."
+    if isinstance(want, Listed):
+        sentence += _listing(pairing.PairsListed(data, want).pairs)
     if isinstance(want, Groups):
         sets = pairing.GroupSets(data, want)
         left = f"; {sets.groups.groups - sets.count} smaller ones are left out" if sets.usable is not None else ""
         sentence += f" There are {sets.count} groups{left}."
     return sentence
+
+
+def _listing(pairs: Pairs) -> str:
+    lost = f"; {pairs.left_out} more name a picture that is not in this data set" if pairs.left_out else ""
+    return f" There are {len(pairs.index_L2)} of them{lost}.{' Row 1 is taken for a header.' if pairs.header else ''}"
 
 
 def _sentence(want: Supervision, data: Dataset) -> str:
@@ -142,6 +152,8 @@ def _sentence(want: Supervision, data: Dataset) -> str:
             return f"Pairs that differ in {count} of {named(want.factors)}{rule if want.rule == 'dlib' else ''}."
         case Share():
             return f"Pairs that share {named(want.by)}."
+        case Listed():
+            return f"Pairs as listed in {want.file}."
         case Groups():
             return f"Groups of {want.size} that share {named(want.by)}."
         case Match():

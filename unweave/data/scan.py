@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -49,8 +49,8 @@ class Found(NamedTuple):
     digest: str  # of the names and the content of the pictures
 
 
-def list_files(root: Path, skip: Path | None = None) -> Listed:
-    """Every file below the folder except `skip`, in the order of the names."""
+def list_files(root: Path, skip: Collection[Path] = ()) -> Listed:
+    """Every file below the folder except those to `skip`, in the order of the names."""
     found: dict[str, tuple[int, int]] = {}
     seen: set[str] = set()
     for place, folders, files in os.walk(root, followlinks=True):
@@ -62,7 +62,7 @@ def list_files(root: Path, skip: Path | None = None) -> Listed:
         folders[:] = [name for name in folders if not _litter(name)]
         for name in files:
             path = Path(place, name)
-            if not _litter(name) and path != skip:
+            if not _litter(name) and path not in skip:
                 found[path.relative_to(root).as_posix()] = _stamp(path)
     return dict(sorted(found.items()))
 

@@ -3,6 +3,7 @@
     none
     labels(n=100, factors=['shape'], noise=0.1, bins=5, permute=True)
     pairs(k=1)   pairs(k=(1, 3))   pairs(k='uniform', share=['shape'])   pairs(change=['posX', 'posY'])
+    pairs(file='pairs.csv')
     groups(by=['shape'], size=4)
     match(content=['shape', 'scale'], style=['posX', 'posY'])
     triplets(by=['shape'])
@@ -37,7 +38,7 @@ class Kind(NamedTuple):
 KINDS = {
     "none": Kind((), ()),
     "labels": Kind(("labelled", "labels"), ("n", "factors", "noise", "bins", "permute", "balanced", "seed")),
-    "pairs": Kind(("pair", "changed"), ("k", "change", "share", "rule")),
+    "pairs": Kind(("pair", "changed"), ("k", "change", "share", "rule", "file", "fingerprint")),
     "groups": Kind(("groups", "group_id"), ("by", "size", "distinct")),
     "match": Kind(("pair", "shared"), ("content", "style")),
     "triplets": Kind(("positive", "negative"), ("by",)),
@@ -77,6 +78,13 @@ class Share(NamedTuple):
     by: tuple[int, ...]
 
 
+class Listed(NamedTuple):
+    """The pairs that a file lists, of a folder of pictures."""
+
+    file: str
+    fingerprint: str | None = None  # what the file must still hold
+
+
 class Groups(NamedTuple):
     """Sets of observations that share these factors."""
 
@@ -111,7 +119,7 @@ class Clips(NamedTuple):
     stride: int
 
 
-Supervision = Nothing | Labels | Change | Share | Groups | Match | Triplets | Rank | Clips
+Supervision = Nothing | Labels | Change | Share | Listed | Groups | Match | Triplets | Rank | Clips
 
 
 def is_supervised(needs: Sequence[str]) -> bool:
@@ -144,12 +152,13 @@ def example(needs: Sequence[str], data: Dataset) -> str:
 
 def check_needs(text: str, needs: Sequence[str], data: Dataset) -> None:
     """Raises unless this supervision gives what the method needs, and the method needs what it gives."""
-    kind, _ = parse_call(text)
+    kind, options = parse_call(text)
     check_name("supervision", kind, KINDS)
+    gives = ("pair",) if "file" in options else KINDS[kind].gives  # nobody has counted what changes in listed pairs
     wanted = [field for field in needs if field not in FREE]
     if not wanted and kind != "none":
         raise UserError(f"supervision={text!r} is given but the method needs only {', '.join(needs)}; leave it 'none'")
-    if missing := [field for field in wanted if field not in KINDS[kind].gives]:
+    if missing := [field for field in wanted if field not in gives]:
         fitting = example(needs, data)
         raise UserError(
             f"supervision={text!r} but the method needs {', '.join(missing)}; give e.g. supervision={fitting!r}"
@@ -225,8 +234,19 @@ def _label_count(call: _Call) -> int:
     return n
 
 
-def _pairs(call: _Call) -> Change | Share:
+def _listed(call: _Call) -> Listed:
+    file, fingerprint = call.options["file"], call.options.get("fingerprint")
+    if not isinstance(file, str) or not file:
+        raise call.refuse("file", "the path of a .csv with two file names a row, in quotes")
+    if others := [name for name in call.options if name not in ("file", "fingerprint")]:
+        raise UserError(f"supervision={call.text!r} names both file and {others[0]}; a file lists its pairs by itself")
+    return Listed(file, None if fingerprint is None else str(fingerprint))
+
+
+def _pairs(call: _Call) -> Change | Share | Listed:
     data, options = call.data, call.options
+    if "file" in options:
+        return _listed(call)
     rule = options.get("rule", "paper")
     if rule not in RULES:
         raise call.refuse("rule", "'paper' or 'dlib'")

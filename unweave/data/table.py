@@ -89,6 +89,14 @@ def no_factors(count: int) -> FactorTable:
     return FactorTable((), (), (), np.empty((count, 0), np.int64), np.empty((count, 0), np.float64))
 
 
+def beside(left: FactorTable, right: FactorTable) -> FactorTable:
+    """The factors of both, of the same observations."""
+    classes_NK = np.concatenate([left.classes_NK, right.classes_NK], axis=1)
+    numbers_NK = np.concatenate([left.numbers_NK, right.numbers_NK], axis=1)
+    names, kinds, values = left.names + right.names, left.kinds + right.kinds, left.values + right.values
+    return FactorTable(names, kinds, values, classes_NK, numbers_NK)
+
+
 def _cleaned(series: pd.Series) -> pd.Series:
     """Numbers as float64 if all values present are numbers, else texts; what is missing is nan or None."""
     if (numbers := _numbers(series)) is not None:
@@ -215,14 +223,14 @@ def _read_text(path: Path) -> pd.DataFrame:
 
 def match_files(frame: pd.DataFrame, files: Sequence[str], table: str | Path, known: Sequence[str] = ()) -> Matched:
     """The rows in the order of `files` (paths inside the folder). `known` names files that gave no picture."""
-    finder = _finder(files)
+    finder = file_finder(files)
     column, found = _file_column(frame, files, finder, table)
     rows, twice = np.full(len(files), -1, np.int64), []
-    spoilt, lost = _finder(known), []
+    spoilt, lost = file_finder(known), []
     for row, file in enumerate(found):
         if file is None:
             name = frame[column].iloc[row]
-            if not isinstance(name, str) or _find(name, spoilt) is None:
+            if not isinstance(name, str) or find_file(name, spoilt) is None:
                 lost.append(str(name) if isinstance(name, str) else f"(row {row + 2} is blank)")
         elif rows[file] >= 0:
             twice.append(files[file])
@@ -232,7 +240,7 @@ def match_files(frame: pd.DataFrame, files: Sequence[str], table: str | Path, kn
     return Matched(others, column, [f for f, row in zip(files, rows) if row < 0], lost, list(dict.fromkeys(twice)))
 
 
-def _finder(files: Sequence[str]) -> dict[str, int | None]:
+def file_finder(files: Sequence[str]) -> dict[str, int | None]:
     """What may stand for each file: its path, its name, either without ending. What fits two files stands for None."""
     exact = {file: number for number, file in enumerate(files)}
     loose: dict[str, int | None] = {}
@@ -243,7 +251,7 @@ def _finder(files: Sequence[str]) -> dict[str, int | None]:
     return {**loose, **exact}
 
 
-def _find(name: str, finder: Mapping[str, int | None]) -> int | None:
+def find_file(name: str, finder: Mapping[str, int | None]) -> int | None:
     """The file a table's entry means: the longest end of the path that is known."""
     parts = [part for part in name.strip().replace("\\", "/").split("/") if part not in ("", ".")]
     for start in range(len(parts)):
@@ -281,4 +289,4 @@ def _found(frame: pd.DataFrame, column: str, finder: Mapping[str, int | None]) -
     """
     meant = bool(_FILE_WORDS.search(column))
     entries = [str(entry) if there else "" for entry, there in zip(frame[column], frame[column].notna())]
-    return [_find(e, finder) if meant or not _PLAIN_NUMBER.fullmatch(e) else None for e in entries]
+    return [find_file(e, finder) if meant or not _PLAIN_NUMBER.fullmatch(e) else None for e in entries]

@@ -1,7 +1,13 @@
 """The list of methods. A method's name derives from its file: factor_vae.py -> FactorVAE -> `train factor_vae`."""
 
-from unweave.contract import Method
+from collections.abc import Mapping
+from typing import Any
+
+from unweave.contract import Method, UserError, knobs
 from unweave.methods.aae import AAE
+from unweave.methods.aae_cluster import AAECluster
+from unweave.methods.aae_reduce import AAEReduce
+from unweave.methods.aae_semi import AAESemi
 from unweave.methods.ada_gvae import AdaGVAE
 from unweave.methods.ada_ml_vae import AdaMLVAE
 from unweave.methods.annealed_vae import AnnealedVAE
@@ -9,10 +15,18 @@ from unweave.methods.beta_tcvae import BetaTCVAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.dip_vae_i import DIPVAEI
 from unweave.methods.dip_vae_ii import DIPVAEII
+from unweave.methods.f_statistic import FStatistic
 from unweave.methods.factor_vae import FactorVAE
+from unweave.methods.few_labels import few_labels
+from unweave.methods.generalized_m2 import GeneralizedM2
+from unweave.methods.group_tcvae import GroupTCVAE
 from unweave.methods.gvae import GVAE
 from unweave.methods.info_vae import InfoVAE
+from unweave.methods.m1 import M1
+from unweave.methods.m1_m2 import M1M2
+from unweave.methods.m2 import M2
 from unweave.methods.ml_vae import MLVAE
+from unweave.methods.triplet import Triplet
 from unweave.methods.vae import VAE
 
 METHODS: dict[str, type[Method]] = {
@@ -25,8 +39,28 @@ METHODS: dict[str, type[Method]] = {
     "dip_vae_ii": DIPVAEII,
     "info_vae": InfoVAE,
     "aae": AAE,
+    "aae_semi": AAESemi,
+    "aae_cluster": AAECluster,
+    "aae_reduce": AAEReduce,
     "ml_vae": MLVAE,
     "gvae": GVAE,
+    "group_tcvae": GroupTCVAE,
     "ada_gvae": AdaGVAE,
     "ada_ml_vae": AdaMLVAE,
+    "m1": M1,
+    "m2": M2,
+    "m1_m2": M1M2,
+    "generalized_m2": GeneralizedM2,
+    "f_statistic": FStatistic,
+    "triplet": Triplet,
 }
+
+
+def variant(cls: type[Method], settings: Mapping[str, Any]) -> type[Method]:
+    """The class that these settings are for: with `semi_supervised` among them, the method told a few labels."""
+    if "semi_supervised" in settings:
+        return few_labels(cls)  # type: ignore[arg-type]  # a class is hashable
+    if "gamma_sup" in settings and "gamma_sup" not in knobs(cls):
+        given = settings["gamma_sup"]
+        raise UserError(f"gamma_sup {given} is the weight of semi_supervised; give semi_supervised=xent with it")
+    return cls

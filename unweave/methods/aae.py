@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple, final
+from typing import Any, final
 
-import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal
+from unweave.contract import Batch, DataInfo, Method, Out, Representation, UserError, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic
-from unweave.ops.density_ratio import GENERATORS, critic_loss
+from unweave.nn.critic import Critic, contest
+from unweave.ops.density_ratio import GENERATORS
 from unweave.ops.divergence import reparametrize
 from unweave.ops.priors import PRIORS, prior_sample
 
@@ -19,16 +18,18 @@ ENCODERS = ("deterministic", "gaussian")
 
 @final
 class AAE(Method):
-    """Makhzani et al. 2015, section 2. The two phases' moves of the encoder are one, by the sum of their losses."""
-
-    class Hyper(NamedTuple):
-        lambda_: Annotated[Tensor, Knob(1.0, "weight of the generator's loss beside the reconstruction")]
+    """Makhzani et al. 2015, section 2 and figure 1: the two phases of a step."""
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
-    equation = "-E_q(z|x)[log p(x|z)] - lambda E_q(z)[log D(z)], D(z) the critic's chance that z is from p(z)"
-    players = {"model": ("autoencoder",), "critic": ("critic",)}
+    equation = "-E_q(z|x)[log p(x|z)], then -E_q(z)[log D(z)], D(z) the critic's chance that z is from p(z)"
+    players = {"model": ("autoencoder",), "critic": ("critic",), "encoder": ("autoencoder.encoder",)}
+    phases = {"reconstruction": ("model",), "regularisation": ("critic", "encoder")}
     noise = PRIORS["normal"]
-    recipe = {"model": {"lr": 1e-4}, "critic": {"lr": 1e-4, "betas": (0.5, 0.9)}}
+    recipe = {
+        "model": {"lr": 1e-4},
+        "critic": {"lr": 1e-4, "betas": (0.5, 0.9)},
+        "encoder": {"lr": 3e-5, "betas": (0.5, 0.9)},  # benchmarks/aae_rates.py
+    }
 
     def __init__(
         self,
@@ -53,21 +54,18 @@ class AAE(Method):
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         self.critic = Critic(latents, depth=2)
 
-    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
-        mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x)  # type: ignore[arg-type]
-        z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ
-        recon = self.autoencoder.nll(batch.x, z_BZ).mean()  # type: ignore[arg-type]
-        generator = GENERATORS[self.generator](self._log_ratio(z_BZ)).mean()
-        loss = recon + hyper.lambda_ * generator
-        code_B, prior_B = self._log_ratio(torch.cat([z_BZ.detach(), prior_sample(self.prior, noise)])).chunk(2)
-        critic, accuracy = critic_loss(code_B, prior_B)
-        logs = {"loss": loss, "recon": recon, "generator": generator, "critic": critic, "critic_accuracy": accuracy}
-        return Out({"model": loss, "critic": critic}, logs)
+    def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor, phase: str = "reconstruction") -> Out:
+        z_BZ = self._code(batch.x, noise)  # type: ignore[arg-type]
+        if phase == "reconstruction":
+            recon = self.autoencoder.nll(batch.x, z_BZ).mean()  # type: ignore[arg-type]
+            return Out({"model": recon}, {"recon": recon})
+        game = contest(self.critic, z_BZ, prior_sample(self.prior, noise), self.generator)
+        logs = {"generator": game.generator, "critic": game.critic, "critic_accuracy": game.accuracy}
+        return Out({"critic": game.critic, "encoder": game.generator}, logs)
 
-    def _log_ratio(self, z_BZ: Tensor) -> Tensor:
-        """The critic's log q(z) / p(z) [B]."""
-        logits_B2 = self.critic(z_BZ)
-        return logits_B2[:, 0] - logits_B2[:, 1]
+    def _code(self, x_BCHW: Tensor, noise: Any) -> Tensor:
+        mean_BZ, logvar_BZ = self.autoencoder.posterior(x_BCHW)
+        return reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ
 
     def representation(self) -> Representation:
         found = self.autoencoder.representation()

@@ -11,6 +11,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from unweave.metrics.agreement import agreement
+from unweave.metrics.clusters import cluster_error, cluster_labels
 from unweave.metrics.correlation import (
     active_dimensions,
     gaussian_total_correlation,
@@ -40,6 +41,7 @@ from unweave.metrics.information import (
     mutual_information_matrix,
 )
 from unweave.metrics.posterior import kl_decomposition, mig_score_from_posterior, posterior_information_matrix
+from unweave.metrics.retrieval import recall_at_1
 from unweave.metrics.robustness import irs_score
 from unweave.metrics.sap import sap_score
 from unweave.metrics.votes import beta_vae_score, factor_vae_score
@@ -282,6 +284,8 @@ __all__ = [
     "active_dimensions",
     "agreement",
     "beta_vae_score",
+    "cluster_error",
+    "cluster_labels",
     "dci_scores",
     "dcimig_score",
     "describe",
@@ -306,5 +310,6 @@ __all__ = [
     "modularity_score",
     "mutual_information_matrix",
     "posterior_information_matrix",
+    "recall_at_1",
     "sap_score",
 ]

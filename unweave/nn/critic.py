@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from unweave.nn.networks import glorot
 from unweave.nn.precision import at_least_single
+from unweave.ops.density_ratio import GENERATORS, critic_loss
 
 
 class Critic(nn.Module):
@@ -25,3 +28,19 @@ class Critic(nn.Module):
     def forward(self, z_BZ: Tensor) -> Tensor:
         """Logits [B, 2]: from the joint distribution, from the product of marginals."""
         return at_least_single(self.layers(z_BZ))
+
+
+class Contest(NamedTuple):
+    """What a critic of codes and an encoder that wants them taken for the prior have to say, means over the batch."""
+
+    critic: Tensor  # the critic's loss
+    generator: Tensor  # the encoder's loss
+    accuracy: Tensor  # the share of codes and draws the critic sorts rightly
+
+
+def contest(critic: nn.Module, code_BZ: Tensor, prior_BZ: Tensor, generator: str = "non_saturating") -> Contest:
+    """Both losses from one pass; each player's gradient is taken of its own parameters only."""
+    logits_B2 = critic(torch.cat([code_BZ, prior_BZ]))
+    code_B, prior_B = (logits_B2[:, 0] - logits_B2[:, 1]).chunk(2)  # log q(z) / p(z)
+    loss, accuracy = critic_loss(code_B, prior_B)
+    return Contest(loss, GENERATORS[generator](code_B).mean(), accuracy)

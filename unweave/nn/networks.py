@@ -44,7 +44,6 @@ PLANS = {
     # ours, for quick work on a CPU
     "small": Plan((16, 32, 32), (4, 4, 4), (32, 16), (128,)),
 }
-NETWORKS = (*PLANS, "mlp")
 
 
 def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
@@ -74,6 +73,30 @@ def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
     return nn.Sequential(*encoder), nn.Sequential(*decoder)
 
 
+def _makhzani(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
+    """Makhzani et al. 2015, appendix: two hidden layers of 1000 in, two out."""
+    pixels = math.prod(shape)
+    encoder = [nn.Flatten(), *_chain((pixels, 1000, 1000), nn.ReLU), nn.Linear(1000, 2 * latents)]
+    decoder = [*_chain((latents, 1000, 1000), nn.ReLU), nn.Linear(1000, pixels), nn.Unflatten(1, shape)]
+    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+
+
+def _kingma(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
+    """Kingma et al. 2014, M1: two hidden layers of 600 softplus units in, two out."""
+    pixels = math.prod(shape)
+    encoder = [nn.Flatten(), *_chain((pixels, 600, 600), nn.Softplus), nn.Linear(600, 2 * latents)]
+    decoder = [*_chain((latents, 600, 600), nn.Softplus), nn.Linear(600, pixels), nn.Unflatten(1, shape)]
+    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+
+
+DENSE: dict[str, Callable[[Shape, int], tuple[nn.Module, nn.Module]]] = {
+    "mlp": _mlp,
+    "makhzani": _makhzani,
+    "kingma": _kingma,
+}
+NETWORKS = (*PLANS, *DENSE)
+
+
 def glorot(module: nn.Module) -> None:
     """Glorot-uniform weights, zero biases, for every linear and convolutional layer inside."""
     for part in module.modules():
@@ -96,7 +119,7 @@ def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.
                 f"net '{net}' cannot take images of {shape[1]}x{shape[2]}; use sides that are multiples of {multiple}, "
                 "or net=mlp for any size"
             )
-    pair = _conv(PLANS[net], shape, latents) if net in PLANS else _mlp(shape, latents)
+    pair = _conv(PLANS[net], shape, latents) if net in PLANS else DENSE[net](shape, latents)
     for part in pair:
         glorot(part)
     return pair

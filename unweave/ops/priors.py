@@ -1,7 +1,7 @@
 """Distributions to shape codes after, made of the noise they are handed.
 
 The pictures are flat: a shape fills the first two latents and the others are standard normal.
-Shape letters: B batch, Z latents.
+Shape letters: B batch, Z latents, Y classes.
 """
 
 from __future__ import annotations
@@ -49,3 +49,9 @@ def prior_sample(prior: str, noise: dict[str, Tensor]) -> Tensor:
         return 2.0 * drawn_BZ - 1.0
     shape = petals if prior == "mixture" else swiss_roll
     return torch.cat([shape(noise["place"][:, 0], drawn_BZ[:, :2]), drawn_BZ[:, 2:]], 1)
+
+
+def one_hot_sample(place_B: Tensor, classes: int) -> Tensor:
+    """One-hot vectors [B, Y], every class equally likely, from uniform numbers in [0, 1)."""
+    chosen_B = (place_B * classes).floor()
+    return (chosen_B[:, None] == torch.arange(classes, device=place_B.device)).to(place_B.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
@@ -20,11 +19,20 @@ from unweave.methods import METHODS
 from unweave.metrics import METRICS
 from unweave.report import text
 from unweave.report.curves import Line, charts, columns, read_lines
-from unweave.report.pictures import latent_order, reconstruction_rows, shares, strip, to_png, traverse
+from unweave.report.panels import classes_panel, parts_panel, plane_panel
+from unweave.report.pictures import (
+    Picture,
+    coordinate_names,
+    latent_order,
+    picture,
+    reconstruction_rows,
+    shares,
+    strip,
+    traverse,
+)
 from unweave.runs import write_atomic
 
 HERE = Path(__file__).parent
-STRIP_WIDTH = 600  # about as wide as strips are shown on a desk screen, in CSS pixels
 STARTS = 3  # images from which each latent is moved
 MOST_PIXELS = 4_800_000  # values in all traversals of a page; beyond, fewer start images keep the file small
 
@@ -113,6 +121,7 @@ def _title(runs: Sequence[Run]) -> str:
 def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[str, Any]:
     trained, result, config = run.trained, run.result, run.trained.config
     cls = METHODS.get(config["method"])
+    side = 6 if starts > 1 else 4  # images down and across a grid of swaps
     return {
         "number": number,
         "label": label,
@@ -121,12 +130,15 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "about": text.method_about(config["method"]),
         "facts": _facts(config),
         "scores": _scores(result),
-        "used": (int(result.alive.sum()), len(result.kl)),
-        "findings": text.findings(result, shares(result)),
+        "used": _used(trained, result),
+        "findings": text.findings(result, _latent_shares(trained, result)),
         "latents": _latents(trained, result, seed, starts),
         "starts": starts,
+        "parts": parts_panel(trained, result, seed, side),
+        "classes": classes_panel(trained, seed, side),
+        "plane": plane_panel(trained, result, seed),
         "rebuilt": _rebuilt(trained, seed),
-        "matrix": _matrix(result),
+        "matrix": _matrix(trained, result),
         "factors": [text.pretty(name) for name in result.factor_names],
         "rows": result.rows,
         "charts": charts([run.lines]),
@@ -137,6 +149,12 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "settings": text.settings_of(config),
         "config": json.dumps(config, indent=2),
     }
+
+
+def _used(trained: Trained, result: Evaluation) -> tuple[int, int]:
+    """How many latents carry anything, of how many; classes are not counted."""
+    counted = [not is_class for _, is_class in coordinate_names(trained)]
+    return int(result.alive[counted].sum()), sum(counted)
 
 
 def _facts(config: dict[str, Any]) -> list[str]:
@@ -156,36 +174,24 @@ def _scores(result: Evaluation) -> list[dict[str, Any]]:
     return found
 
 
-def uri(pixels: np.ndarray) -> str:
-    return "data:image/png;base64," + base64.b64encode(to_png(pixels)).decode()
-
-
-class Picture(NamedTuple):
-    """An inline image: its address, and the width at which its pixels stay whole."""
-
-    uri: str
-    width: int
-
-
-def _picture(images: np.ndarray) -> Picture:
-    pixels = strip(images)
-    zoom = max(1, round(STRIP_WIDTH / pixels.shape[1]))
-    return Picture(uri(pixels), zoom * pixels.shape[1])
-
-
 def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> list[dict[str, Any]]:
-    """Every latent, most informative first; unused ones are shown from one start image only."""
+    """Every latent, most informative first; unused ones are shown from one start image only.
+
+    Probabilities of classes are left out: they cannot be moved one at a time.
+    """
     if trained.representation.decode is None:
         return []
     known_ZK, most = shares(result), float(np.nanmax([*result.kl, 1e-9]))
-    found = []
-    for moved in traverse(trained, latent_order(result), starts=starts, seed=seed):
+    named, found = coordinate_names(trained), []
+    movable = [z for z in latent_order(result) if not named[z][1]]
+    for moved in traverse(trained, movable, starts=starts, seed=seed):
         z = moved.latent
         alive = bool(result.alive[z])
         k = int(known_ZK[z].argmax()) if result.factor_names else None
         found.append(
             {
                 "name": f"z{z}",
+                "part": named[z][0],
                 "alive": alive,
                 "kl": float(result.kl[z]),
                 "weight": float(np.nan_to_num(result.kl[z] / most)),
@@ -193,7 +199,7 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": moved.low,
                 "high": moved.high,
-                "strips": [_picture(images) for images in (moved.strips if alive else moved.strips[:1])],
+                "strips": [picture(strip(images)) for images in (moved.strips if alive else moved.strips[:1])],
             }
         )
     return found
@@ -203,11 +209,17 @@ def _rebuilt(trained: Trained, seed: int) -> list[tuple[str, Picture]]:
     if trained.representation.decode is None:
         return []
     originals, rebuilt = reconstruction_rows(trained, seed=seed)
-    return [("original", _picture(originals)), ("reconstruction", _picture(rebuilt))]
+    return [("original", picture(strip(originals))), ("reconstruction", picture(strip(rebuilt)))]
 
 
-def _matrix(result: Evaluation) -> list[dict[str, Any]]:
-    known_ZK = shares(result)
+def _latent_shares(trained: Trained, result: Evaluation) -> np.ndarray:
+    """What latents know of factors; classes, of which each knows a little by itself, are told elsewhere."""
+    is_class_Z = np.array([is_class for _, is_class in coordinate_names(trained)])
+    return np.where(is_class_Z[:, None], 0.0, shares(result))
+
+
+def _matrix(trained: Trained, result: Evaluation) -> list[dict[str, Any]]:
+    known_ZK, named = _latent_shares(trained, result), coordinate_names(trained)
     best = known_ZK.argmax(0)
     return [
         {
@@ -219,6 +231,7 @@ def _matrix(result: Evaluation) -> list[dict[str, Any]]:
             ],
         }
         for z in latent_order(result)
+        if not named[z][1]
     ]
 
 

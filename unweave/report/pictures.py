@@ -5,6 +5,7 @@ Shape letters: B images, C channels, H height, W width, Z latents, K factors, S 
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from unweave.runs import write_atomic
 
 RANGE_ROWS = 2000  # encoded images from which a latent's range is read
 PERCENTILES = (2.5, 97.5)
+STRIP_WIDTH = 600  # about as wide as strips are shown on a desk screen, in CSS pixels
 SMALLEST = 32  # pictures under this side are enlarged, so that the gaps between them stay thin
 
 
@@ -45,6 +47,13 @@ def latent_order(result: Evaluation) -> list[int]:
     """Latents by the information they carry, most first: KL, or what they know of factors if there is no KL."""
     carried = result.kl if np.isfinite(result.kl).all() else shares(result).max(1)
     return np.argsort(-carried, kind="stable").tolist()
+
+
+def coordinate_names(trained: Trained) -> list[tuple[str, bool]]:
+    """Of each latent the part it is of ("" in an undivided code), and whether it is the probability of a class."""
+    parts = trained.representation.parts
+    named = [(pretty(part.name), part.classes) for part in parts for _ in range(part.size)]
+    return named or [("", False)] * trained.representation.latents
 
 
 def pick(trained: Trained, count: int, seed: int) -> np.ndarray:
@@ -92,15 +101,31 @@ def to_pixels(image_CHW: np.ndarray) -> np.ndarray:
 
 def strip(images: np.ndarray) -> np.ndarray:
     """Images side by side with see-through gaps [H, W', 2 or 4] uint8."""
-    cells = [to_pixels(image) for image in images]
-    height, width, channels = cells[0].shape
+    return mosaic([list(images)])
+
+
+def mosaic(
+    rows: Sequence[Sequence[np.ndarray | None]], *, apart: Sequence[int] = (), below: Sequence[int] = ()
+) -> np.ndarray:
+    """Images in rows with see-through gaps, wider ones after these columns and rows; None is see-through as well."""
+    first = to_pixels(next(image for row in rows for image in row if image is not None))
+    height, width, channels = first.shape
     gap = max(1, width // 32)
-    row = np.zeros((height, len(cells) * (width + gap) - gap, channels + 1), np.uint8)
-    for i, cell in enumerate(cells):
-        row[:, i * (width + gap) : i * (width + gap) + width] = np.concatenate(
-            [cell, np.full((height, width, 1), 255, np.uint8)], axis=2
-        )
-    return row
+    left, right = _places(len(rows[0]), width, gap, apart)
+    top, bottom = _places(len(rows), height, gap, below)
+    sheet = np.zeros((bottom, right, channels + 1), np.uint8)
+    for y, row in zip(top, rows, strict=True):
+        for x, image in zip(left, row, strict=True):
+            if image is not None:
+                sheet[y : y + height, x : x + width, :channels] = to_pixels(image)
+                sheet[y : y + height, x : x + width, channels] = 255
+    return sheet
+
+
+def _places(count: int, side: int, gap: int, wide: Sequence[int]) -> tuple[list[int], int]:
+    """Where each of `count` cells begins, and where the last one ends."""
+    starts = [i * (side + gap) + 5 * gap * sum(after < i for after in wide) for i in range(count)]
+    return starts, starts[-1] + side
 
 
 def to_png(pixels: np.ndarray | Image.Image) -> bytes:
@@ -108,6 +133,19 @@ def to_png(pixels: np.ndarray | Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
+
+
+class Picture(NamedTuple):
+    """An inline image: its address, and the width at which its pixels stay whole."""
+
+    uri: str
+    width: int
+
+
+def picture(pixels: np.ndarray, width: int = STRIP_WIDTH) -> Picture:
+    """The pixels to be shown about so wide."""
+    zoom = max(1, round(width / pixels.shape[1]))
+    return Picture("data:image/png;base64," + base64.b64encode(to_png(pixels)).decode(), zoom * pixels.shape[1])
 
 
 # --- whole pictures, for documents ---------------------------------------------------------------------------------
@@ -177,7 +215,7 @@ def traversal_picture(
     """A PNG with one labelled row per latent in use (`dead=True`: of all), most informative first."""
     if result is None:
         result = evaluate(trained, metrics=(), seed=seed, save=False)
-    order = latent_order(result)
+    order = [z for z in latent_order(result) if not coordinate_names(trained)[z][1]]
     chosen = [z for z in order if dead or result.alive[z]] or order
     rows = []
     for moved in traverse(trained, chosen, starts=starts, steps=steps, seed=seed):

@@ -1,0 +1,95 @@
+"""What labels of a few observations add: every term with 100 and 1,000 labels against the same method without.
+
+    python benchmarks/few_labels.py --steps 100000 --seeds 0-4 --precision bf16 --out runs/few_labels
+
+Trains fleets (4 methods x (1 + 3 terms x 2 numbers of labels) x 5 seeds = 140 runs), goes on where it was stopped, and
+prints the median over seeds, with lowest and highest, of MIG and DCI disentanglement. Scores of every run are written
+to scores.csv in the folder. A smaller one: --methods beta_vae --labels 100 --terms xent --seeds 0-1
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import unweave as uw
+from unweave.cli_sweep import read_seeds
+from unweave.runs import write_atomic
+from unweave.train import find_device
+
+SCORES = {"mig": "MIG", "dci.disentanglement": "DCI disentanglement"}
+
+
+def arguments_given() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", default="beta_vae,factor_vae,beta_tcvae,dip_vae_i")
+    parser.add_argument("--labels", default="100,1000", help="numbers of labelled observations")
+    parser.add_argument("--terms", default="xent,l2,cov")
+    parser.add_argument("--gamma-sup", type=float, default=4.0)
+    parser.add_argument("--data", default="sprites")
+    parser.add_argument("--set", action="append", default=[], help="a setting of every method, such as latents=6")
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--seeds", default="0-4")
+    parser.add_argument("--lr", default="4e-4")
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--rows", type=int, default=10_000, help="observations to score on")
+    parser.add_argument("--log-every", type=int, default=1000)
+    parser.add_argument("--out", type=Path, default=Path("runs/few_labels"))
+    return parser.parse_args()
+
+
+def wanted_runs(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Every method without labels, then with each term and number of them; a folder each."""
+    same = {name: getattr(given, name) for name in ("data", "steps", "batch", "lr", "precision", "device", "log_every")}
+    same |= dict(pair.split("=", 1) for pair in given.set)
+    told: list[tuple[str, dict[str, Any]]] = [("none", {})]
+    for count in given.labels.split(","):
+        for term in given.terms.split(","):
+            options = {"semi_supervised": term, "gamma_sup": given.gamma_sup, "supervision": f"labels(n={count})"}
+            told.append((f"{term}-{count}", options))
+    return [
+        {"method": method, **same, **options, "seed": seed, "out": given.out / f"{method}-{name}-seed{seed}"}
+        for method in given.methods.split(",")
+        for name, options in told
+        for seed in read_seeds(given.seeds)
+    ]
+
+
+def summary(frame: pd.DataFrame) -> str:
+    """A line for each method, term and number of labels."""
+    lines = [
+        "| method | labels | term | runs | " + " | ".join(SCORES.values()) + " |",
+        "|---" * (4 + len(SCORES)) + "|",
+    ]
+    for (method, supervision, term), group in frame.groupby(["method", "supervision", "term"], sort=False):
+        cells = [_cell(group[name]) for name in SCORES]
+        lines.append(f"| {method} | {supervision} | {term} | {len(group)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(values: pd.Series) -> str:
+    return f"{values.median():.3f} ({values.min():.3f} to {values.max():.3f})"
+
+
+def main() -> None:
+    given = arguments_given()
+    runs = wanted_runs(given)
+    done = uw.fit(runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True))
+    frame = uw.score_runs(done, metrics=["mig", "dci"], rows=given.rows, device=find_device(given.device))
+    frame["supervision"] = [run.get("supervision", "none") for run in runs]
+    frame["term"] = [run.get("semi_supervised", "none") for run in runs]
+    write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
+    print("\n" + summary(frame))
+
+
+def _progress(told: Any) -> str:
+    return f"{told.finished} of {told.runs} runs, {told.rate:,.0f} model-steps/s, {told.left / 60:.0f} min left   "
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+import pytest
+import torch
+from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+
+from unweave.contract import DataInfo, UserError
+from unweave.methods.aae_reduce import AAEReduce
+from unweave.metrics import cluster_error
+from unweave.ops.separation import closeness
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
+ENCODER = {"autoencoder.encoder"}
+FACTOR = "labels(n=100, factors=['digit'], balanced=True)"
+
+
+def classes_of(c, logits):
+    if not c.method.told:
+        logits = 3 * (logits - logits.mean(0)) / (logits.var(0, correction=0) + 1e-5).sqrt()
+    return logits.softmax(1)
+
+
+@pytest.mark.parametrize("labels", [(4,), ()])
+def test_reconstruction_by_hand(labels):
+    """The decoder sees the sum of style and place; places closer than eta push each other away."""
+    c = Headed(AAEReduce, labels=labels, clusters=4)
+    style, logits = c.raw(c.batch.x)
+    code = style + sum(classes_of(c, logits)[:, k : k + 1] * c.method.places_YZ[k] for k in range(4))
+    out = c.out("reconstruction", eta=2.0)
+    places, close = c.method.places_YZ, 0.0
+    for i in range(4):
+        for j in range(i):
+            close += max(0.0, 2.0 - torch.dist(places[i], places[j]).item())
+    assert close > 0 and out.logs["closeness"].item() == pytest.approx(close)
+    torch.testing.assert_close(out.losses["model"], c.recon(code) + close)
+
+
+@pytest.mark.parametrize("labels", [(4,), ()])
+def test_the_style_alone_is_held_to_the_normal_prior(labels):
+    c = Headed(AAEReduce, labels=labels, clusters=4)
+    style, logits = c.raw(c.batch.x)
+    classes, method = classes_of(c, logits), c.method
+    out = c.out("regularisation")
+    critics = critic_by_hand(method.style_critic, style, c.noise["prior"])
+    critics = critics + critic_by_hand(method.class_critic, classes, c.one_hot(4))
+    torch.testing.assert_close(out.losses["critics"], critics, **CLOSE)
+    fooling = -chance(method.style_critic, style).log().mean() - chance(method.class_critic, classes).log().mean()
+    torch.testing.assert_close(out.losses["encoder"], fooling, **CLOSE)
+
+
+def test_classification_by_hand():
+    c = Headed(AAEReduce)
+    logits, labels = c.raw(c.batch.labelled)[1], c.batch.labels[:, 0]
+    right = torch.stack([logits.softmax(1)[b, labels[b]] for b in range(6)])
+    torch.testing.assert_close(c.out("classification").losses["classifier"], -right.log().mean())
+
+
+def test_places_apart_cost_nothing_and_close_ones_are_pushed_away():
+    """3-4-5: of the distances 5, 1 and sqrt(18) only those under 4.5 cost."""
+    places = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], requires_grad=True)
+    cost = closeness(places, torch.tensor(4.5))
+    assert cost.item() == pytest.approx(3.5 + 4.5 - 18**0.5)
+    (slope,) = torch.autograd.grad(cost, places)
+    torch.testing.assert_close(slope[0], torch.tensor([0.0, 1.0]))  # down the slope is away from its neighbour
+    assert closeness(places, torch.tensor(0.9)).item() == 0.0
+    same = torch.zeros(2, 2, requires_grad=True)
+    assert torch.autograd.grad(closeness(same, torch.tensor(1.0)), same)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("supervision", ["none", FACTOR])
+def test_each_phase_moves_its_players(monkeypatch, supervision):
+    method, program = program_on_digits(monkeypatch, AAEReduce, supervision)
+    expected = {
+        "reconstruction": ENCODER | {"autoencoder.decoder", "places_YZ"},
+        "regularisation": ENCODER | {"style_critic", "class_critic"},
+    }
+    if supervision != "none":
+        expected["classification"] = ENCODER
+    assert moved_by_phase(method, program) == expected
+    assert method.clusters == (20 if supervision == "none" else 10)
+    assert method.needs == (("x",) if supervision == "none" else ("x", "labelled", "labels"))
+    assert set(AAEReduce.players) == {"model", "critics", "encoder", "classifier"}  # what an instance says is its own
+
+
+def test_representation_is_the_sum():
+    for labels in ((4,), ()):
+        c = Headed(AAEReduce, labels=labels, clusters=4, latents=2)
+        found, x = c.method.representation(), c.batch.x
+        style, _ = c.raw(x)
+        chances = c.method.probabilities(x)
+        code = found.encode(x)
+        torch.testing.assert_close(code, style + chances @ c.method.places_YZ)
+        assert found.latents == 2 and found.decode(code).shape == x.shape and found.posterior is None
+        assert (found.classify is None) == (not labels)
+        if labels:
+            assert torch.equal(found.classify(x)[0], chances)
+
+
+def test_refusals():
+    with pytest.raises(UserError, match="clusters 5 does not fit the labels, which have 4 classes; leave it 0"):
+        AAEReduce(DataInfo((1, 8, 8), 10, (4,)), net="small", clusters=5)
+    with pytest.raises(UserError, match="2 factors where the method needs the labels of one factor"):
+        AAEReduce(DataInfo((1, 8, 8), 10, (4, 3)), net="small")
+    with pytest.raises(UserError, match="clusters 1 is too small; use 2 or more"):
+        AAEReduce(DataInfo((1, 8, 8), 10), net="small", clusters=1)
+
+
+def test_two_numbers_hold_the_digit(monkeypatch):
+    """100 labels; the nearest centre of a digit in the plane names it, where guessing is right in 1 of 10."""
+    method, _, images, digits = trained_on_digits(monkeypatch, AAEReduce, FACTOR, steps=250)
+    found = method.representation()
+    with torch.no_grad():
+        code, (classes,) = found.encode(images), found.classify(images)
+    centres = torch.stack([code[digits == d].mean(0) for d in range(10)])
+    assert code.shape == (1797, 2)
+    assert (classes.argmax(1) != digits).float().mean() < 0.4
+    assert (torch.cdist(code, centres).argmin(1) == digits).float().mean() > 0.4
+
+
+def test_two_numbers_without_labels(monkeypatch):
+    method, _, images, digits = trained_on_digits(monkeypatch, AAEReduce, steps=250)
+    with torch.no_grad():
+        assert cluster_error(method.probabilities(images), digits) < 0.6

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import torch
+
+from unweave.contract import UserError
+from unweave.metrics import cluster_error, cluster_labels
+
+# Clusters 0 and 1; row 0 is surest of cluster 0, row 3 of cluster 1.
+CHANCES = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.05, 0.95], [0.4, 0.6]])
+LABELS = np.array([7, 7, 2, 2, 2])
+
+
+def test_by_hand():
+    """Row 2 is in the cluster of 7 and a 2; of the three rows that are no cluster's example, that is a third."""
+    assert cluster_labels(CHANCES, LABELS).tolist() == [7, 2]
+    assert cluster_error(CHANCES, LABELS) == pytest.approx(1 / 3)
+    assert cluster_error(CHANCES, LABELS, validation=(CHANCES, LABELS)) == pytest.approx(1 / 5)
+
+
+def test_labels_come_from_the_validation_rows():
+    assert cluster_error(CHANCES, LABELS, validation=(CHANCES[:, ::-1], LABELS)) == pytest.approx(4 / 5)
+
+
+def test_by_brute_force():
+    draw = np.random.default_rng(0)
+    chances, other = draw.dirichlet(np.ones(6), size=200), draw.dirichlet(np.ones(6), size=50)
+    labels, other_labels = draw.integers(0, 3, 200), draw.integers(0, 3, 50)
+    wrong = 0
+    for row, label in zip(chances, labels, strict=True):
+        cluster = max(range(6), key=lambda c: row[c])
+        example = max(range(50), key=lambda n: other[n, cluster])
+        wrong += other_labels[example] != label
+    assert cluster_error(chances, labels, validation=(other, other_labels)) == pytest.approx(wrong / 200)
+
+
+def test_more_clusters_than_classes_and_empty_ones_are_fine():
+    """Two clusters for class 0, one that nobody is in."""
+    chances = np.eye(4)[[0, 0, 1, 1, 2, 2]] * 0.9 + 0.01 * np.arange(6)[:, None]
+    assert cluster_error(chances, [0, 0, 0, 0, 1, 1]) == 0.0
+
+
+def test_order_of_rows_and_of_clusters_does_not_matter():
+    draw = np.random.default_rng(1)
+    chances, labels = draw.dirichlet(np.ones(5), size=100), draw.integers(0, 4, 100)
+    rows, clusters = draw.permutation(100), draw.permutation(5)
+    assert cluster_error(chances[rows][:, clusters], labels[rows]) == pytest.approx(cluster_error(chances, labels))
+
+
+def test_tensors_are_taken_and_a_float_returned():
+    found = cluster_error(torch.tensor(CHANCES), torch.tensor(LABELS))
+    assert type(found) is float and found == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("chances", "labels", "said"),
+    [
+        (CHANCES[0], LABELS, "probabilities has shape"),
+        (CHANCES, LABELS[:2], "labels has shape"),
+        (CHANCES * np.nan, LABELS, "not finite"),
+        (CHANCES[:1], LABELS[:1], "give more rows"),
+    ],
+)
+def test_refusals(chances, labels, said):
+    with pytest.raises(UserError, match=said):
+        cluster_error(chances, labels)
+
+
+def test_validation_of_other_clusters_is_refused():
+    with pytest.raises(UserError, match="validation has 1 clusters; accepted are the 2"):
+        cluster_error(CHANCES, LABELS, validation=(CHANCES[:, :1], LABELS))

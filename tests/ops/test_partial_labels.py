@@ -1,0 +1,40 @@
+import math
+
+import pytest
+import torch
+
+from unweave.ops.partial_labels import binary_sample, marginal_bound, one_hot, squared_hinge, unsure
+
+
+def test_the_marginal_bound_by_hand():
+    """0.25 * 4 + 0.75 * 8 less the entropy; and a class that is certain leaves its own bound."""
+    bound, q = torch.tensor([[4.0, 8.0], [4.0, 8.0]]), torch.tensor([[0.25, 0.75], [1.0, 1e-30]])
+    entropy = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
+    assert marginal_bound(bound, q.log()).tolist() == pytest.approx([7.0 - entropy, 4.0])
+
+
+def test_the_marginal_bound_is_least_at_the_posterior():
+    """Its minimum over q is -log sum_y exp(-L(x, y)), where q(y) is proportional to exp(-L(x, y))."""
+    bound = torch.tensor([[3.0, 5.0, 4.0]])
+    best = marginal_bound(bound, (-bound).log_softmax(1))
+    torch.testing.assert_close(best, -(-bound).logsumexp(1))
+    assert marginal_bound(bound, torch.zeros(1, 3).log_softmax(1)) > best
+
+
+def test_one_hot():
+    found = one_hot(torch.tensor([2, 0]), torch.zeros(2, 3, dtype=torch.float64))
+    assert found.tolist() == [[0, 0, 1], [1, 0, 0]] and found.dtype == torch.float64
+
+
+def test_binary_samples_have_the_grey_value_as_mean():
+    grey = torch.tensor([0.0, 0.3, 1.0]).expand(20_000, 3)
+    drawn = binary_sample(grey, torch.rand(20_000, 3, generator=torch.Generator().manual_seed(0)))
+    assert set(drawn.flatten().tolist()) == {0.0, 1.0}
+    assert drawn.mean(0).tolist() == pytest.approx([0.0, 0.3, 1.0], abs=0.015)
+
+
+def test_losses_of_a_support_vector_machine():
+    score, sign = torch.tensor([[2.0, 0.5, -1.0]]), torch.tensor([[1.0, 1.0, 1.0]])
+    assert squared_hinge(score, sign).tolist() == [[0.0, 0.25, 4.0]]
+    assert squared_hinge(score, -sign).tolist() == [[9.0, 2.25, 0.0]]
+    assert unsure(score)[0].tolist() == pytest.approx([math.exp(-12.0), math.exp(-0.75), math.exp(-3.0)])

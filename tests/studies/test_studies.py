@@ -1,0 +1,103 @@
+"""Every study stands: its runs can be trained, its published numbers say where they are from."""
+
+import importlib
+import inspect
+import math
+
+import pytest
+
+from unweave.data import load_data
+from unweave.metrics import METRICS
+from unweave.settings import resolve
+from unweave.studies import STUDIES
+from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
+from unweave.studies.work import cohorts, folder_name
+
+train = importlib.import_module("unweave.train")  # `unweave.train` by itself is the function
+BOTH = [(name, scale) for name in STUDIES for scale in SCALES]
+ROOMS = {}
+
+
+def data_of(text):
+    return ROOMS.setdefault(text, load_data(text))
+
+
+@pytest.mark.parametrize(("name", "scale"), BOTH)
+def test_every_run_can_be_trained(name, scale, monkeypatch):
+    """One of each fleet is prepared, data and supervision included; of all others the hyper-parameters are read."""
+    monkeypatch.setattr(train, "environment", dict)  # asks git, which takes longer than all else
+    for cohort in cohorts(STUDIES[name].runs(scale)):
+        options = [{k: v for k, v in run.items() if k not in ("method", "data")} for run in cohort]
+        first = cohort[0]
+        config = train.prepare(first["method"], data_of(first["data"]), device="cpu", **options[0]).config
+        assert config["steps"] == first["steps"] and config["supervision"] == first.get("supervision", "none")
+        for given in options[1:]:
+            own = {k: v for k, v in given.items() if k not in inspect.signature(train.prepare).parameters}
+            resolve(train.find_method(first["method"]), own)
+
+
+@pytest.mark.parametrize(("name", "scale"), BOTH)
+def test_rows_and_folders_tell_runs_apart(name, scale):
+    study = STUDIES[name]
+    runs = study.runs(scale)
+    folders = [folder_name(study, run) for run in runs]
+    assert len(set(folders)) == len(runs)
+    assert all(
+        set(folder) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") for folder in folders
+    )
+    seeds = {}
+    for run in runs:
+        seeds.setdefault(study.row(run), []).append(run["seed"])
+    assert all(found == list(range(len(found))) and len(found) > 1 for found in seeds.values()), (
+        "runs of one row differ"
+    )
+    assert sum(map(len, cohorts(runs))) == len(runs)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_published_numbers_have_provenance_and_a_row_to_stand_beside(name):
+    study = STUDIES[name]
+    rows = {n for run in study.runs("full") for n in (study.row(run).family, study.row(run).name)}
+    seen = set()
+    for number in study.published:
+        assert number.provenance in PROVENANCE and number.statistic in STATISTICS and number.source
+        assert number.row in rows and (not number.over or number.over in rows)
+        assert number.score in study.scores
+        low, high = number.ends
+        assert low < high if isinstance(number.value, tuple) else math.isfinite(low)
+        assert number.over or 0 <= low <= high <= 1
+        key = (number.row, number.score, number.statistic, number.source, number.over)
+        assert key not in seen
+        seen.add(key)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_scores_are_metrics_and_quick_leaves_out_the_slow_ones(name):
+    study = STUDIES[name]
+    for score in study.scores:
+        metric, _, part = score.partition(".")
+        assert metric in METRICS and (part in METRICS[metric].parts if part else not METRICS[metric].parts)
+    assert set(study.metrics("quick")) == set(study.metrics("full")) - {"dci"}
+
+
+def test_sizes_are_the_papers():
+    assert [len(STUDIES[name].runs("full")) for name in ("locatello2019", "locatello2020", "tran2021")] == [
+        90,
+        105,
+        162,
+    ]
+    runs = STUDIES["locatello2019"].runs("full")
+    assert {(run["steps"], run["batch"], run["data"]) for run in runs} == {(300_000, 64, "sprites")}
+    assert {run["lambda_d"] / run["lambda_od"] for run in runs if run["method"] == "dip_vae_i"} == {10}
+    assert {run["lambda_d"] / run["lambda_od"] for run in runs if run["method"] == "dip_vae_ii"} == {1}
+
+
+def test_every_step_of_tran2021_sees_64_images():
+    for run in STUDIES["tran2021"].runs("full"):
+        size = int(run["supervision"].split("size=")[1][0]) if "size=" in run["supervision"] else 2
+        assert run["batch"] * size == 64
+
+
+def test_words():
+    assert base_name("rooms(size=16)") == "rooms"
+    assert settings_text({"beta": 4.0, "gamma": 0.5}, "beta", "gamma", "c_max") == "beta=4, gamma=0.5"

@@ -1,0 +1,76 @@
+"""Clustering AAE: a class nobody names and a style, each held to its prior by a critic."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, uniform
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.critic import Critic
+from unweave.nn.heads import HEAD_NOISE, Standardised, at_least, batch_heads, heads, heads_contest
+
+
+@final
+class AAECluster(Method):
+    """Makhzani et al. 2015, section 6: the semi-supervised model without its third phase."""
+
+    class Hyper(NamedTuple):
+        dropout: Annotated[Tensor, Knob(0.2, "share of the encoder's input pixels set to 0", paper="0.2", high=0.9)]
+
+    paper = "Makhzani et al., Adversarial Autoencoders, 2015"
+    equation = (
+        "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - E_q(y)[log D_y(y)], "
+        "D the critics' chances of being from the prior"
+    )
+    players = {
+        "model": ("autoencoder",),
+        "critics": ("style_critic", "class_critic"),
+        "encoder": ("autoencoder.encoder",),
+    }
+    phases = {"reconstruction": ("model",), "regularisation": ("critics", "encoder")}
+    recipe = {
+        "model": {"lr": 1e-4},
+        "critics": {"lr": 1e-4, "betas": (0.5, 0.9)},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9)},
+    }
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 5,
+        clusters: int = 16,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+    ) -> None:
+        super().__init__()
+        self.latents = at_least("latents", latents, 1)  # of the style
+        self.clusters = at_least("clusters", clusters, 2)
+        self.noise = {**HEAD_NOISE, "input": uniform("B", *data.shape)}
+        self.autoencoder = AutoEncoder(data.shape, latents + clusters, net, likelihood)
+        self.norm = Standardised(clusters)
+        self.style_critic = Critic(latents, depth=2)
+        self.class_critic = Critic(clusters, depth=2)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
+        keep = (noise["input"] >= hyper.dropout) / (1.0 - hyper.dropout)
+        found, state = batch_heads(self.autoencoder, batch.x * keep, self.clusters, self.norm)  # type: ignore[operator]
+        if phase == "reconstruction":
+            recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
+            return Out({"model": recon}, {"recon": recon}, state)
+        game = heads_contest(self.style_critic, self.class_critic, found, noise)
+        return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
+
+    def encode(self, x_BCHW: Tensor) -> Tensor:
+        """Style, then the probabilities of the clusters."""
+        return heads(self.autoencoder, x_BCHW, self.clusters, self.norm).code
+
+    def representation(self) -> Representation:
+        return Representation(
+            self.encode,
+            self.latents + self.clusters,
+            self.autoencoder.decode,
+            parts=(Part("style", self.latents), Part("class", self.clusters, classes=True)),
+        )

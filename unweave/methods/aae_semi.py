@@ -1,0 +1,84 @@
+"""Semi-supervised AAE: a class and a style, each held to its prior by a critic, and a few labels for the class."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.conditional import class_count
+from unweave.nn.critic import Critic
+from unweave.nn.heads import HEAD_NOISE, Heads, at_least, heads, heads_contest
+from unweave.ops.labels import cross_entropy, mistakes
+
+
+@final
+class AAESemi(Method):
+    """Makhzani et al. 2015, section 5 and figure 6: the three phases of a step."""
+
+    class Hyper(NamedTuple):
+        sigma: Annotated[Tensor, Knob(0.3, "standard deviation of the noise on the encoder's input", paper="0.3")]
+
+    paper = "Makhzani et al., Adversarial Autoencoders, 2015"
+    equation = (
+        "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - E_q(y)[log D_y(y)], D the critics' chances of being from the "
+        "prior, then -log q(y|x) of the labelled"
+    )
+    needs = ("x", "labelled", "labels")
+    players = {
+        "model": ("autoencoder",),
+        "critics": ("style_critic", "class_critic"),
+        "encoder": ("autoencoder.encoder",),
+        "classifier": ("autoencoder.encoder",),
+    }
+    phases = {
+        "reconstruction": ("model",),
+        "regularisation": ("critics", "encoder"),
+        "classification": ("classifier",),
+    }
+    recipe = {
+        "model": {"lr": 1e-4},
+        "critics": {"lr": 1e-4, "betas": (0.5, 0.9)},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9)},
+        "classifier": {"lr": 1e-4},
+    }
+
+    def __init__(
+        self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"
+    ) -> None:
+        super().__init__()
+        self.classes = class_count(data)
+        self.latents = at_least("latents", latents, 1)  # of the style
+        self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
+        self.autoencoder = AutoEncoder(data.shape, latents + self.classes, net, likelihood)
+        self.style_critic = Critic(latents, depth=2)
+        self.class_critic = Critic(self.classes, depth=2)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
+        x = batch.labelled if phase == "classification" else batch.x
+        found = self._heads(x + hyper.sigma * noise["input"])  # type: ignore[operator]
+        if phase == "reconstruction":
+            recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
+            return Out({"model": recon}, {"recon": recon})
+        if phase == "regularisation":
+            game = heads_contest(self.style_critic, self.class_critic, found, noise)
+            return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
+        labels_B = batch.labels[:, 0]  # type: ignore[index]
+        entropy = cross_entropy(found.logits_BY, labels_B).mean()
+        return Out(
+            {"classifier": entropy}, {"cross_entropy": entropy, "error": mistakes(found.logits_BY, labels_B).mean()}
+        )
+
+    def _heads(self, x_BCHW: Tensor) -> Heads:
+        return heads(self.autoencoder, x_BCHW, self.classes)
+
+    def representation(self) -> Representation:
+        return Representation(
+            lambda x: self._heads(x).code,
+            self.latents + self.classes,
+            self.autoencoder.decode,
+            parts=(Part("style", self.latents), Part("class", self.classes, classes=True)),
+            classify=lambda x: (self._heads(x).class_BY,),
+        )

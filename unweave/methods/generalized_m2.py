@@ -1,0 +1,90 @@
+"""Generalised M2: partly labelled variables in a graph of your own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.nn.graph import read_graph
+from unweave.nn.graph_model import Estimate, GraphModel, Noise, best_samples
+
+M2 = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal"
+
+
+@final
+class GeneralizedM2(Method):
+    """Siddharth et al. 2017, the objective over labelled and unlabelled data by importance sampling."""
+
+    class Hyper(NamedTuple):
+        gamma: Annotated[Tensor, Knob(1.0, "weight of the labelled observations, mean against mean")]
+        alpha: Annotated[Tensor, Knob(50.0, "weight of the classification of labelled observations")]
+        temperature: Annotated[Tensor, Knob(0.5, "of the gradient of sampled classes (discrete=relaxed)", low=1e-3)]
+
+    paper = (
+        "Siddharth et al., Learning Disentangled Representations with Semi-Supervised Deep Generative Models, "
+        "NeurIPS 2017"
+    )
+    equation = (
+        "-E_q(y,z|x)[log p(x,y,z) / q(y,z|x)] + gamma ( -sum_s w_s/Z log p(x,y,z_s) / q(y,z_s|x) "
+        "- (1 + alpha) 1/S sum_s log w_s ), w_s = q(y|z_s,x), Z = sum_s w_s"
+    )
+    needs = ("x", "labelled", "labels")
+    players = {"model": ("autoencoder",)}
+    recipe = {"model": {"lr": 1e-4}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        graph: str = M2,
+        discrete: str = "enumerate",
+        samples: int = 0,
+    ) -> None:
+        super().__init__()
+        if latents < 1:
+            raise UserError(f"latents {latents} is too small; use 1 or more")
+        if samples < 0:
+            raise UserError(f"samples {samples} is out of range; use 1 or more, or 0 for as many as the graph needs")
+        self.latents = latents
+        self.graph = read_graph(graph, data.labels, latents)
+        self.samples = samples or best_samples(self.graph)
+        self.autoencoder = GraphModel(self.graph, data.shape, net, likelihood, discrete)
+        normals, classes = self.autoencoder.normal_size, self.autoencoder.class_size
+        self.noise = {}
+        for name, count in (("", 1), ("_labelled", self.samples)):
+            self.noise |= {f"eps{name}": normal(count, "B", normals)} if normals else {}
+            self.noise |= {f"pick{name}": uniform(count, "B", classes)} if discrete == "relaxed" else {}
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        labels_BL: Tensor = batch.labels  # type: ignore[assignment]
+        free = self._estimate(batch.x, torch.full_like(labels_BL, -1), 1, noise, "", hyper)
+        told = self._estimate(batch.labelled, labels_BL, self.samples, noise, "_labelled", hyper)
+        recon, kl = free.nll_B.mean(), free.kl_B.mean()
+        bound, log_q = (told.nll_B + told.kl_B).mean(), told.log_w_B.mean()
+        labelled = bound - (1.0 + hyper.alpha) * log_q
+        loss = recon + kl + hyper.gamma * labelled
+        logs = {"loss": loss, "recon": recon, "kl": kl, "labelled": labelled, "cross_entropy": -log_q}
+        return Out({"model": loss}, logs)
+
+    def _estimate(
+        self, x: Tensor | None, labels_BL: Tensor, samples: int, noise: Any, name: str, hyper: Hyper
+    ) -> Estimate:
+        drawn = Noise(noise.get(f"eps{name}"), noise.get(f"pick{name}"), hyper.temperature)
+        return self.autoencoder(x, labels_BL, samples, drawn)
+
+    @torch.no_grad()
+    def classify(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Probabilities [B, classes] of each labelled variable, in the order of the labels."""
+        parts = self.autoencoder.split(self.autoencoder.encode(images))
+        return tuple(parts[v.name] for v in self.graph.labelled)
+
+    def representation(self) -> Representation:
+        model = self.autoencoder
+        width = sum(model.sizes.values())
+        return Representation(model.encode, width, model.decode, parts=model.parts(), classify=self.classify)

@@ -1,0 +1,90 @@
+"""group-tcVAE: content and style held apart by total correlation, from pairs that share one of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+import torch
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal, uniform
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.critic import Critic
+from unweave.nn.grouped import content_size
+from unweave.ops.density_ratio import critic_loss
+from unweave.ops.permutation import level_blocks, permute_blocks
+from unweave.ops.sharing import pair_divergence
+
+
+@final
+class GroupTCVAE(Method):
+    """Tran et al. 2021, eq. 3, with the sign of its last term set right: what is shared is drawn together."""
+
+    class Hyper(NamedTuple):
+        beta: Annotated[Tensor, Knob(10.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]
+        gamma: Annotated[Tensor, Knob(8.0, "weight of the KL between shared posteriors", paper="1, 8, 16, 32, 64")]
+
+    paper = "Tran et al., Weakly-Supervised Group Disentanglement Using Total Correlation, 2021"
+    equation = (
+        "1/2 sum_(i=1,2) ( -E_q(z|x_i)[log p(x_i|z)] + KL(q(z|x_i) || p(z)) + beta KL(q(z) || q_level(z)) "
+        "+ gamma KL(q(z_g|x_i) || q(z_g|x_j)) ), g what the pair shares, j the other"
+    )
+    needs = ("x", "pair", "shared")
+    players = {"model": ("autoencoder",), "critic": ("critic",)}
+    noise = {"eps": normal("B", "Z"), "eps_pair": normal("B", "Z"), "perm": uniform("B")}
+    recipe = {"model": {"lr": 1e-4}, "critic": {"lr": 1e-4, "betas": (0.5, 0.9)}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        content: int = 0,
+        level: str = "inter",
+    ) -> None:
+        super().__init__()
+        self.latents = latents
+        self.content = content_size(content, latents)  # the first latents; the others are style
+        level_blocks(level, self.content, latents)  # refuses an unknown level
+        self.level = level
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+        self.critic = Critic(latents)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        images = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]
+        p = self.autoencoder(images, torch.cat([noise["eps"], noise["eps_pair"]]))
+        recon, kl_Z = p.nll_B.mean(), p.kl_BZ.mean(0)
+        content_kl, style_kl = kl_Z[: self.content].sum(), kl_Z[self.content :].sum()
+        tc = self._log_ratio(p.z_BZ).mean()
+        shared_kl = self._shared_kl(p.mean_BZ, p.logvar_BZ, batch.shared)  # type: ignore[arg-type]
+        kl = content_kl + style_kl
+        loss = recon + kl + hyper.beta * tc + hyper.gamma * shared_kl
+        critic, accuracy = self._critic_loss(p.z_BZ.detach(), noise["perm"])
+        logs = {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl, "tc": tc}
+        logs |= {"shared_kl": shared_kl, "critic": critic, "critic_accuracy": accuracy}
+        return Out({"model": loss, "critic": critic}, logs)
+
+    def _shared_kl(self, mean_2BZ: Tensor, logvar_2BZ: Tensor, shared_B: Tensor) -> Tensor:
+        """KL between a pair's posteriors of what it shares, mean of both directions and over the batch."""
+        first, other = zip(mean_2BZ.chunk(2), logvar_2BZ.chunk(2), strict=True)
+        divergence_BZ = pair_divergence(first, other, symmetric=True)
+        part_Z = (torch.arange(self.latents, device=shared_B.device) >= self.content).long()  # 0 content, 1 style
+        is_shared_BZ = part_Z == shared_B.unsqueeze(1)
+        return torch.where(is_shared_BZ, divergence_BZ, 0.0).sum(1).mean()
+
+    def _log_ratio(self, z_BZ: Tensor) -> Tensor:
+        """The critic's log of q(z) over its factorisation [B]."""
+        logits_B2 = self.critic(z_BZ)
+        return logits_B2[:, 0] - logits_B2[:, 1]
+
+    def _critic_loss(self, z_2BZ: Tensor, keys_B: Tensor) -> tuple[Tensor, Tensor]:
+        """Cross-entropy of telling codes from the factorisation's, and how often the critic is right."""
+        # Each half on its own: a code and its partner's are not independent.
+        product_2BZ = torch.cat([permute_blocks(z_BZ, keys_B, self.level, self.content) for z_BZ in z_2BZ.chunk(2)])
+        return critic_loss(*self._log_ratio(torch.cat([z_2BZ, product_2BZ])).chunk(2))
+
+    def representation(self) -> Representation:
+        parts = (Part("content", self.content), Part("style", self.latents - self.content))
+        return self.autoencoder.representation()._replace(parts=parts)

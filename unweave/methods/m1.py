@@ -1,0 +1,115 @@
+"""M1: a variational autoencoder of all images, then a classifier of its codes."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+from torch import Tensor, nn
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.conditional import class_count
+from unweave.nn.kernel_machine import KernelMachine
+from unweave.nn.networks import glorot
+from unweave.nn.precision import at_least_single
+from unweave.ops.partial_labels import binary_sample, one_hot, squared_hinge, unsure
+
+CLASSIFIERS = ("tsvm", "regression")
+
+
+@final
+class M1Classifier(Method):
+    """The second stage: a classifier of the first stage's codes, by labels; the tsvm by all other codes too."""
+
+    class Hyper(NamedTuple):
+        decay: Annotated[Tensor, Knob(1e-3, "weight of half the squared norm of the classifier's weights")]
+        gamma: Annotated[Tensor, Knob(1.0, "tsvm: weight of codes without a label that lie near a boundary")]
+        balance: Annotated[Tensor, Knob(1.0, "tsvm: weight of the mean scores' distance to the labels' mean")]
+
+    needs: tuple[str, ...] = ("x", "labelled", "labels")
+    players = {"classifier": ("classifier",)}
+    frozen = ("autoencoder",)
+    recipe = {"classifier": {"lr": 1e-2}}
+
+    def __init__(self, data: DataInfo, *, classifier: str = "tsvm", width: float = 2.0, previous: Method) -> None:
+        super().__init__()
+        self.autoencoder: AutoEncoder = previous.autoencoder  # type: ignore[assignment]
+        self.latents = self.autoencoder.latents
+        self.tsvm, classes = classifier == "tsvm", class_count(data)
+        self.classifier: nn.Module
+        if self.tsvm:
+            self.classifier = KernelMachine(self.latents, classes, width=width)
+        else:
+            self.needs = ("labelled", "labels")
+            self.classifier = nn.Linear(self.latents, classes)
+            glorot(self.classifier)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        score_BY = self._scores(batch.labelled)
+        y_BY = one_hot(batch.labels[:, 0], score_BY)  # type: ignore[index]
+        price = 0.5 * hyper.decay * sum(p.square().sum() for p in self.classifier.parameters() if p.ndim > 1)
+        logs = {"accuracy": (score_BY.argmax(1) == batch.labels[:, 0]).float().mean()}  # type: ignore[index]
+        if not self.tsvm:
+            cross = -(y_BY * score_BY.log_softmax(1)).sum(1).mean()
+            return Out({"classifier": cross + price}, {"loss": cross + price, "cross_entropy": cross, **logs})
+        sign_BY, other_BY = 2.0 * y_BY - 1.0, self._scores(batch.x)
+        hinge, near = squared_hinge(score_BY, sign_BY).sum(1).mean(), unsure(other_BY).sum(1).mean()
+        apart = (other_BY.mean(0) - sign_BY.mean(0)).square().sum()
+        loss = hinge + hyper.gamma * near + hyper.balance * apart + price
+        logs |= {"loss": loss, "hinge": hinge, "unsure": near, "imbalance": apart}
+        return Out({"classifier": loss}, logs)
+
+    def _scores(self, x: Tensor | None) -> Tensor:
+        """Of each class [B, Y], at the means of q(z|x)."""
+        return at_least_single(self.classifier(self.autoencoder.posterior(x)[0].detach()))  # type: ignore[arg-type]
+
+    def classify(self, x: Tensor) -> tuple[Tensor]:
+        """Probabilities [B, Y]; a tsvm has none of its own: exp(2 score), over their sum."""
+        score_BY = self._scores(x)
+        return ((2.0 * score_BY if self.tsvm else score_BY).softmax(1),)
+
+    def representation(self) -> Representation:
+        return self.autoencoder.representation()._replace(classify=self.classify)
+
+
+@final
+class M1(Method):
+    """Kingma et al. 2014, section 2.1. First a VAE of all images; a classifier of its codes follows."""
+
+    paper = "Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014"
+    equation = (
+        "first -E_q(z|x)[log p(x|z)] + KL(q(z|x) || p(z)); then of codes z and scores f_c(z), y_c = 1 or -1, "
+        "E_labelled[sum_c max(0, 1 - y_c f_c)^2] + gamma E[sum_c exp(-3 f_c^2)] "
+        "+ balance sum_c (E[f_c] - E_labelled[y_c])^2 + decay/2 |w|^2, or multinomial regression"
+    )
+    players = {"model": ("autoencoder",)}
+    recipe = {"model": {"lr": 3e-4}}
+    then: ClassVar[type[Method]] = M1Classifier
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 50,
+        net: str = "kingma",
+        likelihood: str = "bernoulli",
+        classifier: str = "tsvm",
+        width: float = 2.0,
+        binarize: bool = False,
+    ) -> None:
+        super().__init__()
+        class_count(data)  # what the second stage would refuse is refused before the first is trained
+        if classifier not in CLASSIFIERS:
+            raise UserError(f"classifier '{classifier}' is unknown; use one of {', '.join(CLASSIFIERS)}")
+        if not 0.0 < width < math.inf:
+            raise UserError(f"width {width:g} is out of range; use a number above 0")
+        self.latents, self.binarize = latents, binarize
+        self.noise = {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *data.shape)} if binarize else {})
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
+        x = binary_sample(batch.x, noise["pixels"]) if self.binarize else batch.x  # type: ignore[arg-type]
+        p = self.autoencoder(x, noise["eps"])
+        recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
+        return Out({"model": recon + kl}, {"loss": recon + kl, "recon": recon, "kl": kl})

@@ -1,0 +1,101 @@
+"""M1+M2: a variational autoencoder of all images, then M2 on its codes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.conditional import class_count, half_square, label_pass, of_codes, sampled_code, weigh
+from unweave.ops.partial_labels import binary_sample
+
+
+@final
+class M1M2Labels(Method):
+    """The second stage: eq. 9, divided by the number of images, of codes z1 drawn from the first stage's q(z1|x)."""
+
+    class Hyper(NamedTuple):
+        alpha: Annotated[
+            Tensor, Knob(0.1, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
+        ]
+        decay: Annotated[Tensor, Knob(1.0, "precision of the normal prior on the second stage's weights", "1")]
+
+    needs = ("x", "labelled", "labels")
+    players = {"upper": ("upper",)}
+    frozen = ("autoencoder",)
+    recipe = {"upper": {"lr": 3e-4}}
+
+    def __init__(self, data: DataInfo, *, style: int = 50, binarize: bool = False, previous: Method) -> None:
+        super().__init__()
+        self.data, self.latents, self.binarize = data, style, binarize
+        self.autoencoder: AutoEncoder = previous.autoencoder  # type: ignore[assignment]
+        codes = self.autoencoder.latents
+        self.upper = of_codes(codes, style, class_count(data))
+        self.noise = {"eps_labelled": normal("B", "Z"), "eps": normal("B", "Z")}
+        self.noise |= {name: normal("B", codes) for name in ("code_labelled", "code")}
+        if binarize:
+            self.noise |= {name: uniform("B", *data.shape) for name in ("pixels_labelled", "pixels")}
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        labelled_BZ = sampled_code(self.autoencoder, batch.labelled, noise, "_labelled")  # type: ignore[arg-type]
+        x_BZ = sampled_code(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
+        eps = noise["eps_labelled"], noise["eps"]
+        p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)  # type: ignore[index]
+        loss, logs = weigh(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
+        return Out({"upper": loss}, logs)
+
+    def encode(self, x: Tensor) -> Tensor:
+        """[B, Z + Y], from the mean of q(z1|x)."""
+        return self.upper.code(self.autoencoder.posterior(x)[0])
+
+    def decode(self, code: Tensor) -> Tensor:
+        """Style and class to the mean of p(z1|y, z2), and that to the mean image."""
+        return self.autoencoder.decode(self.upper.decoder(code)[:, : self.autoencoder.latents])
+
+    def classify(self, x: Tensor) -> tuple[Tensor]:
+        """q(y|z1) at the mean of q(z1|x)."""
+        return (self.upper.log_classes(self.autoencoder.posterior(x)[0]).exp(),)
+
+    def representation(self) -> Representation:
+        width = self.upper.latents + self.upper.classes
+        return Representation(self.encode, width, self.decode, parts=self.upper.parts(), classify=self.classify)
+
+
+@final
+class M1M2(Method):
+    """Kingma et al. 2014, section 3: the two models, trained one after the other. First the VAE of all images, M1."""
+
+    paper = "Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014"
+    equation = (
+        "first -E_q(z1|x)[log p(x|z1)] + KL(q(z1|x) || p(z1)); then of z1 from q(z1|x), 1/N ( sum_labelled L(z1,y) + "
+        "sum_unlabelled U(z1) + alpha N E_labelled[-log q(y|z1)] - log p(weights) ), L and U as for m2"
+    )
+    players = {"model": ("autoencoder",)}
+    recipe = {"model": {"lr": 3e-4}}
+    then: ClassVar[type[Method]] = M1M2Labels
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 50,
+        net: str = "kingma",
+        likelihood: str = "bernoulli",
+        style: int = 50,
+        binarize: bool = False,
+    ) -> None:
+        super().__init__()
+        class_count(data)  # what the second stage would refuse is refused before the first is trained
+        if style < 1:
+            raise UserError(f"style {style} is too small; use 1 or more")
+        self.latents, self.binarize = latents, binarize
+        self.noise = {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *data.shape)} if binarize else {})
+        self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
+        x = binary_sample(batch.x, noise["pixels"]) if self.binarize else batch.x  # type: ignore[arg-type]
+        p = self.autoencoder(x, noise["eps"])
+        recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
+        return Out({"model": recon + kl}, {"loss": recon + kl, "recon": recon, "kl": kl})

@@ -1,0 +1,73 @@
+"""M2: a variational autoencoder with a class that is known for some images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, final
+
+from torch import Tensor
+
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
+from unweave.nn.conditional import class_count, half_square, label_pass, of_images, weigh
+from unweave.nn.precision import at_least_single
+from unweave.ops.partial_labels import binary_sample
+
+
+@final
+class M2(Method):
+    """Kingma et al. 2014, eq. 9, divided by the number of images."""
+
+    class Hyper(NamedTuple):
+        alpha: Annotated[
+            Tensor, Knob(0.1, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
+        ]
+        decay: Annotated[Tensor, Knob(1.0, "precision of the normal prior on the weights; 0 is none", "1")]
+
+    paper = "Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014"
+    equation = (
+        "1/N ( sum_labelled L(x,y) + sum_unlabelled U(x) + alpha N E_labelled[-log q(y|x)] - log p(weights) ), "
+        "L = -E_q(z|x,y)[log p(x|y,z)] - log p(y) + KL(q(z|x,y) || p(z)), U = sum_y q(y|x) L(x,y) - H(q(y|x))"
+    )
+    needs = ("x", "labelled", "labels")
+    players = {"model": ("autoencoder",)}
+    recipe = {"model": {"lr": 3e-4}}
+
+    def __init__(
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 50,
+        net: str = "kingma",
+        likelihood: str = "bernoulli",
+        binarize: bool = False,
+    ) -> None:
+        super().__init__()
+        self.data, self.latents, self.binarize = data, latents, binarize
+        self.bernoulli = likelihood == "bernoulli"
+        self.noise = {"eps_labelled": normal("B", "Z"), "eps": normal("B", "Z")}
+        if binarize:
+            self.noise |= {name: uniform("B", *data.shape) for name in ("pixels_labelled", "pixels")}
+        self.autoencoder = of_images(net, data.shape, latents, class_count(data), likelihood)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
+        labelled, x = batch.labelled, batch.x
+        if self.binarize:
+            labelled, x = binary_sample(labelled, noise["pixels_labelled"]), binary_sample(x, noise["pixels"])  # type: ignore[arg-type]
+        eps = noise["eps_labelled"], noise["eps"]
+        p = label_pass(self.autoencoder, labelled, batch.labels[:, 0], x, eps)  # type: ignore[arg-type, index]
+        loss, logs = weigh(p, self.data, hyper.alpha, hyper.decay * half_square(self.autoencoder))
+        return Out({"model": loss}, logs)
+
+    def decode(self, code: Tensor) -> Tensor:
+        """The mean image of p(x|y, z) for codes [B, Z + Y], class part as it is: a one among zeros is that class."""
+        output = at_least_single(self.autoencoder.decoder(code))
+        return output.sigmoid() if self.bernoulli else output
+
+    def representation(self) -> Representation:
+        model = self.autoencoder
+        return Representation(
+            model.code,
+            model.latents + model.classes,
+            self.decode,
+            parts=model.parts(),
+            classify=lambda x: (model.log_classes(x).exp(),),
+        )

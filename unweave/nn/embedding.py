@@ -1,0 +1,34 @@
+"""An encoder by itself: images to points, for losses that compare points.
+
+Shape letters: B batch, Z coordinates, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unweave.contract import Representation
+from unweave.nn.networks import build_networks, glorot
+from unweave.nn.precision import at_least_single
+
+
+class Embedding(nn.Module):
+    """The encoder of an autoencoder of the field with one number a coordinate; on the unit sphere if asked."""
+
+    def __init__(
+        self, shape: tuple[int, int, int], latents: int, net: str, *, sphere: bool = False, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.latents, self.sphere = latents, sphere
+        *body, last = build_networks(net, shape, latents)[0].children()
+        head = nn.Linear(last.in_features, latents, bias=bias)  # type: ignore[arg-type]
+        glorot(head)
+        self.encoder = nn.Sequential(*body, head)
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        z_BZ = at_least_single(self.encoder(x_BCHW))
+        return F.normalize(z_BZ, dim=1) if self.sphere else z_BZ
+
+    def representation(self) -> Representation:
+        return Representation(self, self.latents)

@@ -1,0 +1,181 @@
+"""Scores of a study, from one machine or several, beside the published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from unweave.contract import UserError
+from unweave.studies.study import SCALES, Published, Study
+
+COLUMNS = ("study", "scale", "family", "row", "run", "method", "data", "seed", "steps", "diverged")
+TIMES = ("fleet_seconds", "models", "seconds_per_model")
+
+
+def read_scores(study: Study, paths: Sequence[str | Path]) -> pd.DataFrame:
+    """The rows of several scores.csv, given as such or by their folders; a run that is in two of them counts once."""
+    frames = [_read(study, Path(path)) for path in paths]
+    return merged(frames, [str(path) for path in paths])
+
+
+def _read(study: Study, path: Path) -> pd.DataFrame:
+    file = path / "scores.csv" if path.is_dir() else path
+    try:
+        frame = pd.read_csv(file)
+    except FileNotFoundError:
+        raise UserError(f"scores '{path}' is neither a scores.csv nor a folder with one") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"scores '{file}' cannot be read as a table: {str(error).splitlines()[0]}") from None
+    if missing := [name for name in COLUMNS if name not in frame.columns]:
+        raise UserError(f"scores '{file}' has no column '{missing[0]}'; give what `unweave study run` wrote")
+    if len(frame) and set(frame["study"]) != {study.name}:
+        raise UserError(f"scores '{file}' is of study '{frame['study'].iloc[0]}', not of '{study.name}'")
+    return frame
+
+
+def merged(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
+    """All rows; the same run with other scores, or runs of another scale, are refused."""
+    filled = [frame.assign(_from=name) for frame, name in zip(frames, names, strict=True) if len(frame)]
+    if not filled:
+        raise UserError(f"scores '{names[0]}' have no run; train some with `unweave study run`")
+    whole = pd.concat(filled, ignore_index=True)
+    scales = list(dict.fromkeys(whole["scale"]))
+    if len(scales) > 1:
+        first, other = (whole.loc[whole["scale"] == scale, "_from"].iloc[0] for scale in scales[:2])
+        raise UserError(
+            f"scores '{first}' are of scale '{scales[0]}' and '{other}' of '{scales[1]}'; make a table of each"
+        )
+    told = [n for n in whole.columns if pd.api.types.is_numeric_dtype(whole[n]) and n not in TIMES]
+    for run, same in whole.groupby("run"):
+        first = same[told].iloc[0]
+        if any(not np.allclose(row, first, equal_nan=True) for _, row in same[told].iterrows()):
+            where = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
+            raise UserError(f"run '{run}' has other scores in {where}; give one of them")
+    return whole.drop_duplicates("run", ignore_index=True).drop(columns="_from")
+
+
+class Line(NamedTuple):
+    """The runs of one row of the table."""
+
+    name: str
+    family: str
+    pooled: bool  # over several settings of the family
+    runs: pd.DataFrame
+    names: tuple[str, ...]  # by which published numbers may call it
+
+    def values(self, score: str) -> np.ndarray:
+        """What the runs that did not diverge score."""
+        if score not in self.runs:
+            return np.zeros(0)
+        found = self.runs.loc[self.runs["diverged"].isna(), score].astype(float)
+        return found[np.isfinite(found)].to_numpy()
+
+
+def lines(study: Study, frame: pd.DataFrame) -> list[Line]:
+    """The rows in the study's order: each family as a whole, where it has several settings, and each setting."""
+    places = [study.row(run) for scale in reversed(SCALES) for run in study.runs(scale)]
+    order = {name: i for i, name in enumerate(dict.fromkeys(n for p in places for n in (p.family, p.name)))}
+    found = []
+    for family, part in sorted(frame.groupby("family"), key=lambda pair: order.get(pair[0], len(order))):
+        settings = sorted(part.groupby("row"), key=lambda pair: order.get(pair[0], len(order)))
+        several = len(settings) > 1
+        if several:
+            found.append(Line(family, family, True, part, (family,)))
+        for name, runs in settings:
+            found.append(Line(name, family, False, runs, (name,) if several else tuple({family, name})))
+    return found
+
+
+def shown_scores(study: Study, frame: pd.DataFrame) -> list[str]:
+    return [score for score in study.scores if score in frame and frame[score].notna().any()]
+
+
+class Beside(NamedTuple):
+    """One published number, and ours."""
+
+    published: Published
+    n: int
+    ours: float  # by the published statistic
+    low: float
+    high: float
+    verdict: str
+
+
+def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
+    """Every published number of a row that was run, in the table's order."""
+    by_name = {name: line for line in found for name in line.names}
+    told = []
+    for line in found:
+        for published in study.published:
+            values = line.values(published.score)
+            over = by_name.get(published.over)
+            if published.row not in line.names or not len(values) or (published.over and over is None):
+                continue
+            ours = _statistic(published.statistic, values)
+            if over is not None:
+                ours = _ratio(ours, over.values(published.score), published.statistic)
+                ends = (np.nan, np.nan)
+            else:
+                ends = (float(values.min()), float(values.max()))
+            told.append(Beside(published, len(values), ours, *ends, verdict(published, ours, scale)))
+    return told
+
+
+def _statistic(name: str, values: np.ndarray) -> float:
+    """What of our runs is compared; with a range or a single published model that is their median."""
+    return float(values.mean() if name == "mean" else values.max() if name == "best" else np.median(values))
+
+
+def _ratio(ours: float, others: np.ndarray, statistic: str) -> float:
+    """How many times as much; no number where the other is not above 0."""
+    other = _statistic(statistic, others) if len(others) else 0.0
+    return ours / other if other > 0 else float("nan")
+
+
+def verdict(published: Published, ours: float, scale: str) -> str:
+    """Where ours lies; nothing is said of runs at another scale than the paper's."""
+    low, high = published.ends
+    if scale != "full" or not np.isfinite(ours):
+        return ""
+    if not isinstance(published.value, tuple):
+        return f"{ours - low:+.3f}"
+    return "below" if ours < low else "above" if ours > high else "inside"
+
+
+def long_table(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
+    """A line for each row and score, with each published number it has."""
+    found, scale = lines(study, frame), str(frame["scale"].iloc[0])
+    told = beside(study, found, scale)
+    rows = []
+    for line in found:
+        for score in shown_scores(study, frame):
+            values = line.values(score)
+            ours = {"row": line.name, "score": score, "scale": scale, "n": len(values), **_summary(values)}
+            here = [item for item in told if item.published.row in line.names and item.published.score == score]
+            rows += [ours | _told(item) for item in here] or [ours]
+    return pd.DataFrame(rows)
+
+
+def _summary(values: np.ndarray) -> dict[str, float]:
+    if not len(values):
+        return dict.fromkeys(("median", "min", "max", "mean"), float("nan"))
+    return {"median": np.median(values), "min": values.min(), "max": values.max(), "mean": values.mean()}
+
+
+def _told(item: Beside) -> dict[str, Any]:
+    published = item.published
+    low, high = published.ends
+    return {
+        "published_low": low,
+        "published_high": high,
+        "statistic": published.statistic,
+        "times": published.over,
+        "ours": item.ours,
+        "verdict": item.verdict,
+        "provenance": published.provenance,
+        "source": published.source,
+    }

@@ -1,0 +1,236 @@
+"""Work on a study: choose its runs, train them as fleets, score them into one table with a row a run."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from unweave.compare import score_runs
+from unweave.contract import UserError, knobs, stages
+from unweave.data import Dataset, load_data
+from unweave.data.spec import check_name
+from unweave.evaluate import Trained
+from unweave.fleet import Diverged, FleetProgress, Observer, fit
+from unweave.runs import RunFolder
+from unweave.studies.study import SCALES, RunSpec, Study, base_name
+from unweave.train import find_device, find_method
+
+Done = Trained | Diverged | None  # None: the time did not suffice
+_PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
+
+
+class _TimeIsUp(Exception):
+    pass
+
+
+# --- which runs ----------------------------------------------------------------------------------------------------
+
+
+def chosen_runs(
+    study: Study,
+    scale: str,
+    *,
+    only: Mapping[str, Sequence[str]] | None = None,
+    seeds: Sequence[int] | None = None,
+    **options: Any,
+) -> list[RunSpec]:
+    """The study's runs at this scale: those that `only` names, with these seeds and options instead of their own."""
+    check_name("scale", scale, SCALES)
+    runs = study.runs(scale)
+    for name, values in (only or {}).items():
+        runs = _only(runs, name, values)
+    given = {name: value for name, value in options.items() if value is not None}
+    if seeds is not None:
+        alone = {json.dumps({**run, "seed": 0}, sort_keys=True): run for run in runs}
+        runs = [{**run, "seed": seed} for run in alone.values() for seed in seeds]
+    return [{**run, **given} for run in runs]
+
+
+def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
+    check_name("only", name, sorted({name for run in runs for name in run}))
+    for value in values:
+        if not any(_is(run, name, value) for run in runs):
+            there = ", ".join(dict.fromkeys(str(run[name]) for run in runs if name in run))
+            raise UserError(f"only '{name}={value}' leaves no run; there are {there}")
+    return [run for run in runs if any(_is(run, name, value) for value in values)]
+
+
+def _is(run: Mapping[str, Any], name: str, value: str) -> bool:
+    if name not in run:
+        return False
+    if name == "data":
+        return value in (run[name], base_name(run[name]))
+    try:
+        return float(run[name]) == float(value)
+    except ValueError:
+        return str(run[name]) == value
+
+
+def scale_name(scale: str, steps: int | None) -> str:
+    """Runs of another number of steps are not the scale's: they are named apart, and never in one table with it."""
+    return scale if steps is None else f"{scale}, {steps} steps"
+
+
+def folder_name(study: Study, run: Mapping[str, Any]) -> str:
+    """A run's folder, which does not depend on what else is trained: parts of a study fit together."""
+    words = study.row(run).name.replace(" on ", "-").replace("=", "").replace(",", " ")
+    return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', words)}-seed{run['seed']}"
+
+
+def cohorts(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
+    """Runs that step together: they differ in seed and hyper-parameters alone."""
+    groups: dict[str, list[RunSpec]] = {}
+    for run in runs:
+        traced = {"seed", *knobs(find_method(run["method"]))}
+        same = {name: value for name, value in run.items() if name not in traced}
+        groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
+    return list(groups.values())
+
+
+# --- training ------------------------------------------------------------------------------------------------------
+
+
+class _Clock:
+    """Tells of a whole study what each fleet tells of itself, and ends it when its time is up."""
+
+    def __init__(self, runs: Sequence[RunSpec], minutes: float | None, observe: Observer | None) -> None:
+        self.runs, self.observe, self.rate = len(runs), observe, 0.0
+        self.total, self.done, self.finished, self.lost = sum(map(_steps, runs)), 0, 0, 0
+        self.end = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def tick(self, record: FleetProgress) -> None:
+        self.rate, done = record.rate, self.done + record.done
+        if self.observe:
+            left = (self.total - done) / max(record.rate, 1e-9)
+            finished, lost = self.finished + record.finished, self.lost + record.diverged
+            whole = record._replace(runs=self.runs, finished=finished, diverged=lost, done=done, total=self.total)
+            self.observe(whole._replace(left=left))
+        if self.is_up() and record.done < record.total:  # a fleet at its end is let finish
+            raise _TimeIsUp
+
+    def is_up(self) -> bool:
+        return self.end is not None and time.monotonic() >= self.end
+
+    def close(self, cohort: Sequence[RunSpec], lost: int) -> None:
+        self.done += sum(map(_steps, cohort))
+        self.finished, self.lost = self.finished + len(cohort) - lost, self.lost + lost
+
+
+def _steps(run: Mapping[str, Any]) -> int:
+    return run["steps"] * len(stages(find_method(run["method"])))
+
+
+def train_study(
+    study: Study,
+    runs: Sequence[RunSpec],
+    out: Path,
+    *,
+    strategy: str = "auto",
+    minutes: float | None = None,
+    observe: Observer | None = None,
+) -> list[Done]:
+    """Train what is not trained yet, fleet after fleet; what exists below `out` is gone on with."""
+    clock, loaded = _Clock(runs, minutes, observe), dict[str, Dataset]()
+    found: dict[str, Done] = {}
+    for fleet in _fleets(study, runs, out):
+        folders, text = [out / folder_name(study, run) for run in fleet], fleet[0]["data"]
+        if clock.is_up():
+            break
+        if text not in loaded:
+            loaded[text] = load_data(text)
+        given = [{**run, "data": loaded[text], "out": folder} for run, folder in zip(fleet, folders, strict=True)]
+        try:
+            with _timed(fleet, folders, clock):
+                done = fit(given, strategy=strategy, resume=True, observe=clock.tick)
+        except _TimeIsUp:
+            break
+        clock.close(fleet, sum(isinstance(run, Diverged) for run in done))
+        found |= {folder.name: run for folder, run in zip(folders, done, strict=True)}
+    return [found.get(folder_name(study, run)) for run in runs]
+
+
+def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[RunSpec]]:
+    """What is finished is only loaded; beside runs still to train it would take up a place in their fleet."""
+    for cohort in cohorts(runs):
+        finished = [RunFolder(out / folder_name(study, run)).finished for run in cohort]
+        for which in (True, False):
+            if part := [run for run, over in zip(cohort, finished, strict=True) if over is which]:
+                yield part
+
+
+@contextmanager
+def _timed(cohort: Sequence[RunSpec], folders: Sequence[Path], clock: _Clock) -> Iterator[None]:
+    """Leave in each run's folder what its fleet took, interrupted or not."""
+    began, clock.rate = time.monotonic(), 0.0
+    try:
+        yield
+    finally:
+        seconds = time.monotonic() - began
+        for run, folder in zip(cohort, map(RunFolder, folders), strict=True):
+            if clock.rate and folder.path.exists():
+                folder.write_json("time.json", _time(run, folder, seconds, len(cohort), clock.rate))
+
+
+def _time(run: RunSpec, folder: RunFolder, seconds: float, models: int, rate: float) -> dict[str, Any]:
+    """The fleet's seconds, all its parts together, and one model's share of the device at the last part's rate."""
+    device = find_device(run.get("device", "auto"))
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    return {
+        "fleet_seconds": round(seconds + times(folder).get("fleet_seconds", 0.0), 3),
+        "models": models,
+        "seconds_per_model": round(_steps(run) / rate, 4),
+        "device": name,
+    }
+
+
+def times(folder: RunFolder) -> dict[str, Any]:
+    """What was noted of the time a run took; nothing if it was trained otherwise."""
+    found = folder.read_json("time.json") if (folder.path / "time.json").is_file() else {}
+    return found if isinstance(found, dict) else {}
+
+
+# --- scoring -------------------------------------------------------------------------------------------------------
+
+
+def score_study(
+    study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[Done], *, label: str, device: str
+) -> pd.DataFrame:
+    """A row for each run that is trained: where it belongs, what it is, the time it took, its scores."""
+    kept = [(run, result) for run, result in zip(runs, done, strict=True) if result is not None]
+    for _, result in kept:
+        if isinstance(result, Trained):  # those that were finished before come back on the CPU
+            result.method.to(device)
+            result.data.to(device)
+    frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
+    rows = []
+    for (run, result), (_, scored) in zip(kept, frame.iterrows(), strict=True):
+        row = {"study": study.name, "scale": label, **_about(study, run, result), "diverged": scored["diverged"]}
+        row |= {name: scored[name] for name in frame.attrs["scores"]}
+        if study.extra and isinstance(result, Trained):
+            row |= study.extra(result)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _about(study: Study, run: RunSpec, result: Trained | Diverged) -> dict[str, Any]:
+    place, config = study.row(run), result.config
+    plain = {name: run.get(name, config.get(name)) for name in _PLAIN}
+    left = {n: v for n, v in run.items() if n not in (*_PLAIN, "device", "log_every")}
+    took = {"fleet_seconds": None, "models": None, "seconds_per_model": None, "device": config["device"]}
+    return {
+        "family": place.family,
+        "row": place.name,
+        "run": result.folder.path.name,
+        **plain,
+        "settings": " ".join(f"{name}={value}" for name, value in left.items()),
+        **took,
+        **times(result.folder),
+    }
