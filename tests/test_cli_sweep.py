@@ -30,6 +30,7 @@ def test_seeds():
 def test_values():
     assert split_values("1, 2,4") == ["1", "2", "4"]
     assert split_values("linear(0, 1, 100),4") == ["linear(0, 1, 100)", "4"]
+    assert split_values("q(y|x); labels: k, c") == ["q(y|x); labels: k, c"]
     with pytest.raises(UserError, match="empty value"):
         split_values("1,,2")
 

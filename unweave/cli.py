@@ -61,7 +61,9 @@ def train(
     seeds: Annotated[str | None, typer.Option(help="many runs, trained together: 0-9 or 0,3,5")] = None,
     lr: Annotated[str | None, typer.Option(help="learning rate: a number or linear(start, end, steps)")] = None,
     clip: Annotated[float, typer.Option(help="largest norm of a player's gradient; 0 is off")] = 0.0,
-    supervision: Annotated[str | None, typer.Option(help="none, 'pairs(k=1)' or 'pairs(k=\"uniform\")'")] = None,
+    supervision: Annotated[
+        str | None, typer.Option(help="'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...")
+    ] = None,
     device: DeviceOption = "auto",
     engine: Annotated[str, typer.Option(help="auto, loop, compiled or graph")] = "auto",
     precision: Annotated[str, typer.Option(help="float32, tf32 or bf16")] = "float32",

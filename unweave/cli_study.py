@@ -215,7 +215,8 @@ def _sheet(study: Study, frame: pd.DataFrame) -> Sheet:
         notes.insert(0, f"Scale {scale}: smaller than the paper's setting, so no verdict on the published numbers.")
     if missing:
         notes.append(f"{missing} of {len(study.published)} published numbers have no runs here.")
-    devices = [str(name) for name in dict.fromkeys(frame["device"].dropna())] if "device" in frame else []
+    columns = [frame[name].dropna() for name in ("device", "precision") if name in frame]
+    devices = [str(value) for column in columns for value in dict.fromkeys(column)]
     steps = " or ".join(f"{count:,}" for count in sorted(set(frame["steps"])))
     return Sheet(
         title=study.name,

@@ -32,7 +32,12 @@ def read_seeds(text: str) -> list[int]:
 
 
 def split_values(text: str) -> list[str]:
-    """ "1,2,4" at its commas, except those inside brackets: "linear(0, 1, 100)" is one value."""
+    """ "1,2,4" at its commas, except those inside brackets: "linear(0, 1, 100)" is one value.
+
+    A text with a semicolon is one of several clauses (a graph), whose commas are its own.
+    """
+    if ";" in text:
+        return [text.strip()]
     values, depth = [""], 0
     for sign in text:
         depth += (sign in "([") - (sign in ")]")

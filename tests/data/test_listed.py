@@ -140,7 +140,7 @@ def test_where_listed_pairs_make_no_sense(root):
 def test_a_run_remembers_its_pairs(root, monkeypatch):
     monkeypatch.chdir(root.parent)
     table(root, "pairs.csv", PAIRS)
-    data, out = load_data(root, size=16), root.parent / "run"
+    data, out = load_data(root, size=16, resident=False), root.parent / "run"  # batches are fetched ahead
     run = uw.train("ada_gvae", data, supervision="pairs(file='pairs.csv')", out=out, **TINY)
     text = json.loads((out / "config.json").read_text())["supervision"]
     assert text == run.config["supervision"] == settled("pairs(file='pairs.csv')") == settled(text)

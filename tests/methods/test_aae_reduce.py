@@ -24,11 +24,11 @@ def test_reconstruction_by_hand(labels):
     c = Headed(AAEReduce, labels=labels, clusters=4)
     style, logits = c.raw(c.batch.x)
     code = style + sum(classes_of(c, logits)[:, k : k + 1] * c.method.places_YZ[k] for k in range(4))
-    out = c.out("reconstruction", eta=2.0)
+    out = c.out("reconstruction", eta=9.0)
     places, close = c.method.places_YZ, 0.0
     for i in range(4):
         for j in range(i):
-            close += max(0.0, 2.0 - torch.dist(places[i], places[j]).item())
+            close += max(0.0, 9.0 - torch.dist(places[i], places[j]).item())
     assert close > 0 and out.logs["closeness"].item() == pytest.approx(close)
     torch.testing.assert_close(out.losses["model"], c.recon(code) + close)
 

@@ -145,7 +145,7 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "command": text.command_parts(config) if cls else None,
         "device": config["device"],
         "paper": cls.paper if cls else "",
-        "equation": cls.equation if cls else "",
+        "equation": type(trained.method).equation,
         "settings": text.settings_of(config),
         "config": json.dumps(config, indent=2),
     }
