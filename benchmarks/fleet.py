@@ -11,9 +11,9 @@ import statistics
 import time
 
 import torch
+from parity import supervision
 
 from unweave.data import load_data
-from unweave.data.supervision import example, is_supervised
 from unweave.engine.fleet import make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.methods import METHODS
@@ -27,12 +27,11 @@ def replicas(method: str, data, count: int, arguments) -> tuple[list, list]:
     """Programs and states of `count` runs that differ in seed and learning rate."""
     cls = find_method(method)
     fixed, hyper = resolve(cls, {"net": arguments.net})
-    needs = cls(data.info, **fixed).needs
-    supervision = example(needs, data) if is_supervised(needs) else "none"
+    told = supervision(cls, fixed, data)
     programs, states = [], []
     for seed in range(count):
         config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": arguments.device}
-        config |= {"batch": arguments.batch, "supervision": supervision, "precision": arguments.precision}
+        config |= {"batch": arguments.batch, "supervision": told, "precision": arguments.precision}
         config["optimizer"] = optimizer_settings(cls, 1e-4 * (1 + seed % 4), 0.0)
         built = build(cls, config, data)
         last = torch.tensor(10**9, device=arguments.device)

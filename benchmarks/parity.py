@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 import torch
 
-from unweave.data import load_data
+from unweave.contract import Method, own_arguments, stages
+from unweave.data import Dataset, load_data
 from unweave.data.supervision import example, is_supervised
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve
 from unweave.train import build, build_program, find_device, make_engine, optimizer_settings
+
+
+def supervision(cls: type[Method], fixed: dict[str, Any], data: Dataset) -> str:
+    """What the method has to be told; of labels those of one factor, which every such method takes."""
+    needs = tuple(field for stage in stages(cls) for field in stage.needs)
+    if not is_supervised(needs):
+        needs = cls(data.info, **own_arguments(cls, fixed)).needs  # type: ignore[call-arg]
+    if "labels" in needs:
+        return f"labels(n=100, factors=['{data.factor_names[0]}'])"
+    return example(needs, data) if is_supervised(needs) else "none"
 
 
 def main() -> None:
@@ -33,8 +45,7 @@ def main() -> None:
         fixed, hyper = resolve(cls, {"net": "small", "latents": 4})
         config = {"arguments": fixed, "hyper": hyper, "seed": 0, "device": device, "batch": 16, "precision": "float32"}
         config |= {"optimizer": optimizer_settings(cls, 1e-4, 0.0)}
-        needs = cls(data.info, **fixed).needs if cls.then is None else cls.needs
-        config["supervision"] = example(needs, data) if is_supervised(needs) else "none"
+        config["supervision"] = supervision(cls, fixed, data)
         method = build(cls, config, data)
         program = build_program(config, method, data)
         runners = [make_engine(program, initial_state(method), engine) for engine in ("loop", "graph")]

@@ -1,7 +1,7 @@
 """Steps a second on pictures in memory, and on the same pictures left in a file.
 
 python benchmarks/stream.py                    # 60,000 pictures, and the file thrown out of memory before every step
-python benchmarks/stream.py --limit 2          # a file of twice the 2 GB of memory (cache included) it may use; Linux, root
+python benchmarks/stream.py --limit 2          # a file of twice the 2 GB of memory, cache included; Linux, root
 python benchmarks/stream.py --limit 2 --device cuda
 
 The step is the engine's own. "cold" asks the system to forget the file before every step, which is worse than any

@@ -123,6 +123,26 @@ def test_command(tmp_path):
     assert again.exit_code == 0 and "labelled in training" in again.output
 
 
+def test_the_table_a_run_learned_from_is_not_written_over(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "in").mkdir()
+    for number in range(8):
+        Image.new("L", (8, 8), 30 * number).save(tmp_path / "in" / f"{number}.png")
+    rows = ["file,shade", "0.png,dark", "1.png,dark", "7.png,light"]
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    data = uw.load_data(str(tmp_path / "in"), factors=tmp_path / "labels.csv", size=8)
+    uw.train("m2", data, supervision="labels", steps=1, batch=4, latents=2, device="cpu", out=tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    assert guarded(lambda: app(["predict", "run", "-o", "labels.csv"], standalone_mode=False)) == 2
+    assert "out 'labels.csv' is the table the run learned from" in " ".join(capsys.readouterr().err.split())
+    assert (tmp_path / "labels.csv").read_text().splitlines() == rows
+    assert guarded(lambda: app(["predict", "run"], standalone_mode=False)) == 0
+    table = pd.read_csv("predicted.csv", dtype=str)
+    assert table["file"].tolist() == [f"{number}.png" for number in range(8)]
+    assert table["shade_true"].dropna().tolist() == ["dark", "dark", "light"]
+    assert table["shade_labelled"].tolist() == ["True", "True", *["False"] * 5, "True"]
+
+
 def test_command_on_a_run_without_classes(tmp_path, capsys):
     uw.train("vae", "digits", steps=1, batch=4, net="small", out=tmp_path / "run", device="cpu")
     words = ["predict", str(tmp_path / "run"), "-o", str(tmp_path / "labels.csv")]

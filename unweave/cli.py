@@ -118,7 +118,7 @@ def train(
         f"  unweave evaluate {trained.folder.path}\n  unweave report {trained.folder.path} -o report.html"
     )
     if trained.representation.classify is not None:
-        out_console.print(f"  unweave predict {trained.folder.path} -o labels.csv")
+        out_console.print(f"  unweave predict {trained.folder.path} -o predicted.csv")
 
 
 def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, Any]:
@@ -228,16 +228,20 @@ def predict(
     what: Annotated[
         list[str] | None, typer.Argument(help="picture files, folders of them, or a data set; else the run's own data")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("labels.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("predicted.csv"),
     device: DeviceOption = "auto",
 ) -> None:
     """The class of every picture and how sure the model is, as a .csv."""
+    from unweave.evaluate import load
     from unweave.export import write_output
     from unweave.predict import accuracy_lines
     from unweave.predict import predict as classes_of
     from unweave.train import find_device
 
-    frame = classes_of(run, what[0] if what and len(what) == 1 else what or None, device=find_device(device))
+    trained = load(run, device=find_device(device))
+    if str(out.expanduser().resolve()) == trained.config["data_options"].get("factors"):
+        raise UserError(f"out '{out}' is the table the run learned from; give another name")
+    frame = classes_of(trained, what[0] if what and len(what) == 1 else what or None)
     write_output(out, frame.to_csv(index=False, float_format="%.4f").encode())
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)
