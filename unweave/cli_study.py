@@ -57,6 +57,9 @@ def run(
         list[str] | None, typer.Option(help="these runs alone: method=factor_vae, data=rooms, beta=1,4")
     ] = None,
     seeds: Annotated[str | None, typer.Option(help="instead of the study's own: 0-9 or 0,3,5")] = None,
+    path: Annotated[
+        Path | None, typer.Option(help="folder with the data set's files; else they are in the cache or downloaded")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")] = "auto",
     precision: Annotated[str | None, typer.Option(help="float32, tf32 or bf16")] = None,
     strategy: Annotated[str, typer.Option(help="auto, loop, streams, vmap or batched")] = "auto",
@@ -81,6 +84,7 @@ def run(
         scale,
         only=_read_only(only or []),
         seeds=None if seeds is None else read_seeds(seeds),
+        path=path,
         steps=steps,
         precision=precision,
         device=found,

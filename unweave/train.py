@@ -113,6 +113,9 @@ def prepare(
         raise UserError(f"seed {seed} is out of range; use 0 or more")
     engine = find_engine(engine)
     supervision = supervision and settled(supervision)
+    for stage in stages(cls):  # what a later stage lacks is said now, not when it begins
+        if is_supervised(stage.needs):
+            check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
     told = supervised_info(data, supervision or "none")
     probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
     supervision = default_supervision(probe.needs) if supervision is None else supervision
@@ -122,9 +125,6 @@ def prepare(
             f"supervision={supervision!r} is given but the method needs only {', '.join(probe.needs)}; "
             "leave it 'none', or set semi_supervised=xent to learn from the labels too"
         )
-    for stage in stages(cls)[1:]:  # what a later stage lacks is said now, not when it begins
-        if is_supervised(stage.needs):
-            check_needs(supervision, stage.needs, data)
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
         "arguments": fixed,

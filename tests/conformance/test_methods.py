@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import sys
 
 import pytest
 import torch
@@ -50,6 +51,14 @@ SUPERVISION["triplet"] = "triplets(by=['floor_hue'])"
 IDS = ["-".join([name, *map(str, settings)]) for name, settings in VARIANTS]
 table = pytest.mark.parametrize(("name", "settings"), VARIANTS, ids=IDS)
 BATCH = 8
+
+
+@pytest.fixture(autouse=True)
+def small_critics(monkeypatch):
+    """A critic's 6 million weights would take most of this table's time."""
+    for cls in METHODS.values():
+        if hasattr(sys.modules[cls.__module__], "Critic"):
+            monkeypatch.setattr(f"{cls.__module__}.Critic", functools.partial(Critic, width=64, depth=3))
 
 
 @pytest.fixture(scope="session")
@@ -160,18 +169,23 @@ def loop_and_graph_agree(method, program, backend):
         assert (a - b).double().norm() <= 1e-3 * a.double().norm() + 1e-6, tensor
 
 
-@table
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
+SINGLE = [(name, settings, torch.float32) for name, settings in VARIANTS]
+DOUBLE = [(name, settings, torch.float64) for name, settings in VARIANTS if not settings]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "dtype"),
+    SINGLE + DOUBLE,
+    ids=[*(f"single-{name}" for name in IDS), *(f"double-{name}" for name, *_ in DOUBLE)],
+)
 def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch):
     """Twenty steps, by the norm of all weights; `benchmarks/fleet.py --parity` does it among 64.
 
     In double precision to the last digits. In single precision to 1e-5, unless rounding alone, which Adam magnifies
-    where a gradient is nothing else, takes the run further: that is the same run with its convolutions as patches.
+    where a gradient is nothing else and a unit at its kink decides by, takes the run further: see `by_rounding`.
     """
-    for method in ("factor_vae", "group_tcvae", "info_vae", "aae", "aae_semi", "aae_cluster", "aae_reduce"):
-        monkeypatch.setattr(f"unweave.methods.{method}.Critic", functools.partial(Critic, width=64, depth=3))
     data = uw.load_data("rooms(size=16)")  # large enough to differ: of equal pictures, rounding says what they share
-    made = [make(name, settings, data, seed=seed, lr=(1 + seed) * 1e-4) for seed in range(3)]
+    made = [make(name, settings, data, seed=seed, lr=(1 + seed) * 1e-4) for seed in range(2)]
     programs = [in_precision(program._replace(last=torch.tensor(20)), dtype) for _, program in made]
     states = [spread(initial_state(method)) for method, _ in made]
     states = [state.filled(cast(t, dtype) for _, t in state.tensors()) for state in states]
@@ -180,17 +194,27 @@ def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch)
     )
     together = make_fleet(programs, states, strategy="batched", engine="loop")
     alone = make_fleet(programs, states, strategy="loop", engine="loop")
+    close = {"rel": 1e-8, "abs": 1e-8} if dtype == torch.float64 else {"rel": 1e-3, "abs": 1e-3}
     for one, other in zip(together.run(20), alone.run(20), strict=True):
         assert one.step == other.step == 20
-        assert one.logs == pytest.approx(other.logs, rel=1e-4, abs=1e-4)
+        assert one.logs == pytest.approx(other.logs, **close)
     gaps = distances(together.states(), alone.states())
-    allowed = [1e-10 if dtype == torch.float64 else 1e-5] * 3
+    allowed = [1e-10 if dtype == torch.float64 else 1e-5] * len(gaps)
     if max(gaps) > allowed[0] and dtype == torch.float32:
-        again = make_fleet(programs, states, strategy="loop", engine="loop")
-        with convolutions("patches"):
-            again.run(20)
-        allowed = [1e-5 + 4 * gap for gap in distances(again.states(), alone.states())]
+        allowed = [1e-5 + 4 * gap for gap in by_rounding(programs, states, alone.states())]
     assert all(gap < most for gap, most in zip(gaps, allowed, strict=True)), (gaps, allowed)
+
+
+def by_rounding(programs, states, reference):
+    """How far rounding alone takes each run: with its convolutions as patches, and with weights a last digit larger."""
+    nudged = [s._replace(params={n: t * (1.0 + 2.0**-23) for n, t in s.params.items()}) for s in states]
+    found = []
+    for way, begin in (("patches", states), ("library", nudged), ("patches", nudged)):
+        again = make_fleet(programs, begin, strategy="loop", engine="loop")
+        with convolutions(way):
+            again.run(20)
+        found.append(distances(again.states(), reference))
+    return [max(gaps) for gaps in zip(*found, strict=True)]
 
 
 def cast(tensor, dtype):

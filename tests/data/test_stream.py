@@ -156,17 +156,17 @@ def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch):
 def test_training_on_a_file_is_training_on_memory(tmp_path):
     """Batches made ahead of the step are the batches of the step: the same weights, whole or resumed."""
     pixels = np.random.default_rng(0).integers(0, 256, (50, 1, 8, 8), dtype=np.uint8)
-    options = dict(steps=6, batch=4, net="mlp", latents=2, log_every=2, checkpoint_every=2)
-    there = uw.train("factor_vae", Arrays(pixels), out=tmp_path / "memory", **options)
+    options = dict(steps=6, batch=4, net="small", latents=2, log_every=2, checkpoint_every=2)
+    there = uw.train("beta_tcvae", Arrays(pixels), out=tmp_path / "memory", **options)
     streamed = Arrays(pixels, copy=False, resident=False)
-    here = uw.train("factor_vae", streamed, out=tmp_path / "file", **options)
+    here = uw.train("beta_tcvae", streamed, out=tmp_path / "file", **options)
 
     def kill(progress):
         if progress.step == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        uw.train("factor_vae", streamed, out=tmp_path / "cut", observe=kill, **options)
+        uw.train("beta_tcvae", streamed, out=tmp_path / "cut", observe=kill, **options)
     resumed = uw.resume(tmp_path / "cut", data=streamed)
     for name, weights in there.method.state_dict().items():
         assert torch.equal(weights, here.method.state_dict()[name]), name

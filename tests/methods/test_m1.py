@@ -129,7 +129,7 @@ def test_what_is_not_accepted():
         M1(INFO, net="small", classifier="svm")
     with pytest.raises(UserError, match="width 0 is out of range; use a number above 0"):
         M1(INFO, net="small", width=0.0)
-    with pytest.raises(UserError, match="the method needs the labels of one factor"):
+    with pytest.raises(UserError, match="the method needs labelled, labels"):
         uw.train("m1", "digits")
     with pytest.raises(UserError, match="supervision gives those of 2 factors"):
         M1(INFO._replace(labels=(2, 3)), net="small")

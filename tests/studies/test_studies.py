@@ -5,6 +5,7 @@ import inspect
 import math
 
 import pytest
+from tiny_mnist import write_mnist
 
 from unweave.data import load_data
 from unweave.metrics import METRICS
@@ -13,17 +14,32 @@ from unweave.studies import STUDIES
 from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
 from unweave.studies.work import cohorts, folder_name
 
+ERROR = {"kingma2014", "makhzani2015"}  # of test images, in per cent, which no metric gives
+
 train = importlib.import_module("unweave.train")  # `unweave.train` by itself is the function
 BOTH = [(name, scale) for name in STUDIES for scale in SCALES]
-ROOMS = {}
 
 
-def data_of(text):
-    return ROOMS.setdefault(text, load_data(text))
+@pytest.fixture(scope="module")
+def data_of(tmp_path_factory):
+    """The data set of a text, once; MNIST from files of our own."""
+    root, found = tmp_path_factory.mktemp("studies"), {}
+    write_mnist(root / "mnist")
+
+    def find(text):
+        if text not in found and base_name(text) != "mnist":
+            found[text] = load_data(text)
+        elif text not in found:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("UNWEAVE_CACHE", str(root / "cache"))
+                found[text] = load_data(text, path=root / "mnist")
+        return found[text]
+
+    return find
 
 
 @pytest.mark.parametrize(("name", "scale"), BOTH)
-def test_every_run_can_be_trained(name, scale, monkeypatch):
+def test_every_run_can_be_trained(name, scale, monkeypatch, data_of):
     """One of each fleet is prepared, data and supervision included; of all others the hyper-parameters are read."""
     monkeypatch.setattr(train, "environment", dict)  # asks git, which takes longer than all else
     for cohort in cohorts(STUDIES[name].runs(scale)):
@@ -65,13 +81,13 @@ def test_published_numbers_have_provenance_and_a_row_to_stand_beside(name):
         assert number.score in study.scores
         low, high = number.ends
         assert low < high if isinstance(number.value, tuple) else math.isfinite(low)
-        assert number.over or 0 <= low <= high <= 1
+        assert number.over or 0 <= low <= high <= (100 if name in ERROR else 1)
         key = (number.row, number.score, number.statistic, number.source, number.over)
         assert key not in seen
         seen.add(key)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if study.extra is None])
 def test_scores_are_metrics_and_quick_leaves_out_the_slow_ones(name):
     study = STUDIES[name]
     for score in study.scores:
@@ -92,6 +108,15 @@ def test_sizes_are_the_papers():
     assert {run["lambda_d"] / run["lambda_od"] for run in runs if run["method"] == "dip_vae_ii"} == {1}
 
 
+def test_few_labels_on_mnist_are_as_many_as_the_papers():
+    runs = STUDIES["kingma2014"].runs("full")
+    assert len(runs) == 4 * 3 * 5 and len(STUDIES["makhzani2015"].runs("full")) == 8 * 5
+    assert {run["supervision"] for run in runs} == {f"labels(n={n}, balanced=True)" for n in (100, 1000, 3000)}
+    assert all(run["binarize"] for run in runs)
+    every = [*runs, *STUDIES["makhzani2015"].runs("full")]
+    assert {(run["data"], run["batch"]) for run in every} == {("mnist(part='train', size=28)", 100)}
+
+
 def test_every_step_of_tran2021_sees_64_images():
     for run in STUDIES["tran2021"].runs("full"):
         size = int(run["supervision"].split("size=")[1][0]) if "size=" in run["supervision"] else 2
@@ -100,4 +125,5 @@ def test_every_step_of_tran2021_sees_64_images():
 
 def test_words():
     assert base_name("rooms(size=16)") == "rooms"
+    assert base_name("noisy(data=\"split(data='digits(size=16)')\", sigma=0.1)") == "digits"
     assert settings_text({"beta": 4.0, "gamma": 0.5}, "beta", "gamma", "c_max") == "beta=4, gamma=0.5"

@@ -87,7 +87,7 @@ class AAEReduce(Method):
             return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
         labels_B = batch.labels[:, 0]  # type: ignore[index]
         entropy, error = cross_entropy(found.logits_BY, labels_B).mean(), mistakes(found.logits_BY, labels_B).mean()
-        return Out({"classifier": entropy}, {"cross_entropy": entropy, "error": error})
+        return Out({"classifier": entropy}, {"cross_entropy": entropy, "accuracy": 1.0 - error})
 
     def _batch_heads(self, x_BCHW: Tensor) -> tuple[Heads, dict[str, Tensor]]:
         if self.norm is None:

@@ -68,7 +68,8 @@ class AAESemi(Method):
         labels_B = batch.labels[:, 0]  # type: ignore[index]
         entropy = cross_entropy(found.logits_BY, labels_B).mean()
         return Out(
-            {"classifier": entropy}, {"cross_entropy": entropy, "error": mistakes(found.logits_BY, labels_B).mean()}
+            {"classifier": entropy},
+            {"cross_entropy": entropy, "accuracy": 1.0 - mistakes(found.logits_BY, labels_B).mean()},
         )
 
     def _heads(self, x_BCHW: Tensor) -> Heads:

@@ -100,7 +100,7 @@ def heads_contest(
     logs = {
         "style_generator": style.generator, "class_generator": classes.generator,
         "style_critic": style.critic, "class_critic": classes.critic,
-        "style_accuracy": style.accuracy, "class_accuracy": classes.accuracy,
+        "style_critic_accuracy": style.accuracy, "class_critic_accuracy": classes.accuracy,
     }  # fmt: skip
     return HeadsContest(style.critic + classes.critic, style.generator + classes.generator, logs)
 

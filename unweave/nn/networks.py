@@ -74,7 +74,7 @@ def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
 
 
 def _makhzani(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """Makhzani et al. 2015, appendix: two hidden layers of 1000 in, two out."""
+    """After Makhzani et al. 2015: two hidden layers of 1000 in, two out."""
     pixels = math.prod(shape)
     encoder = [nn.Flatten(), *_chain((pixels, 1000, 1000), nn.ReLU), nn.Linear(1000, 2 * latents)]
     decoder = [*_chain((latents, 1000, 1000), nn.ReLU), nn.Linear(1000, pixels), nn.Unflatten(1, shape)]

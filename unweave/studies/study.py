@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from unweave.data import Dataset, load_data
 from unweave.data.spec import parse_call
 from unweave.evaluate import Trained
 from unweave.metrics import METRICS
@@ -70,8 +71,15 @@ class Study(NamedTuple):
 
 
 def base_name(data: str) -> str:
-    """The data set without its options: "rooms(size=16)" is rooms."""
-    return parse_call(data)[0]
+    """The data set without its options and views: "split(data='rooms(size=16)')" is rooms."""
+    name, options = parse_call(data)
+    return base_name(str(options["data"])) if "data" in options else name
+
+
+def held_out(data: Dataset) -> Dataset:
+    """The other part of a data set whose part "train" this is."""
+    part = "validation" if data.name == "split" else "test"
+    return load_data(data.name, **{**data.options, "part": part})
 
 
 def settings_text(run: Mapping[str, Any], *names: str) -> str:

@@ -16,7 +16,8 @@ import torch
 from unweave.compare import score_runs
 from unweave.contract import UserError, knobs, stages
 from unweave.data import Dataset, load_data
-from unweave.data.spec import check_name
+from unweave.data.files import FILES
+from unweave.data.spec import call_text, check_name, parse_call
 from unweave.evaluate import Trained
 from unweave.fleet import Diverged, FleetProgress, Observer, fit
 from unweave.runs import RunFolder
@@ -40,9 +41,13 @@ def chosen_runs(
     *,
     only: Mapping[str, Sequence[str]] | None = None,
     seeds: Sequence[int] | None = None,
+    path: str | Path | None = None,
     **options: Any,
 ) -> list[RunSpec]:
-    """The study's runs at this scale: those that `only` names, with these seeds and options instead of their own."""
+    """The study's runs at this scale: those that `only` names, with these seeds and options instead of their own.
+
+    `path` is where the files of the data set are, for sets that have files.
+    """
     check_name("scale", scale, SCALES)
     runs = study.runs(scale)
     for name, values in (only or {}).items():
@@ -51,7 +56,22 @@ def chosen_runs(
     if seeds is not None:
         alone = {json.dumps({**run, "seed": 0}, sort_keys=True): run for run in runs}
         runs = [{**run, "seed": seed} for run in alone.values() for seed in seeds]
-    return [{**run, **given} for run in runs]
+    if path is not None:
+        runs = [{**run, "data": _at(run["data"], path)} for run in runs]
+    return [_logged({**run, **given}) for run in runs]
+
+
+def _logged(run: RunSpec) -> RunSpec:
+    """Fewer steps than there are between two records would take as long as all those."""
+    return {**run, "log_every": min(run["log_every"], run["steps"])} if "log_every" in run else run
+
+
+def _at(data: str, path: str | Path) -> str:
+    """The data set with its files there."""
+    name, options = parse_call(data)
+    if name not in FILES:
+        raise UserError(f"path '{path}' is given, but data '{data}' has no files; choose runs whose data has")
+    return call_text(name, {**options, "path": str(path)})
 
 
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:

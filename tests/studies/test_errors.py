@@ -1,0 +1,81 @@
+"""The error of the studies with few labels: in per cent, of images that were not trained on."""
+
+import pandas as pd
+import pytest
+import torch
+from tiny_mnist import write_mnist
+from typer.testing import CliRunner
+
+import unweave as uw
+from unweave.cli import app
+from unweave.contract import UserError
+from unweave.data import load_data
+from unweave.studies import STUDIES, kingma2014, makhzani2015
+from unweave.studies.study import held_out
+from unweave.studies.work import chosen_runs
+
+SMALL = {"steps": 3, "batch": 16, "latents": 2, "device": "cpu"}
+
+
+@pytest.fixture
+def mnist(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    return write_mnist(tmp_path / "mnist", train=60, test=20)
+
+
+def test_what_is_held_out_is_the_rest(mnist):
+    test = held_out(load_data("mnist", part="train", size=28, path=mnist))
+    assert test.size == 20 and test.options == {"path": str(mnist), "part": "test", "size": 28}
+    train = load_data("split(data='digits', part='train', fraction=0.75)")
+    rest = held_out(train)
+    assert sorted([*train.index_N.tolist(), *rest.index_N.tolist()]) == list(range(1797))
+
+
+def test_the_classes_of_test_images_are_counted(mnist, tmp_path):
+    data = load_data("mnist", part="train", size=28, path=mnist)
+    run = uw.train("m2", data, supervision="labels(n=20, balanced=True)", out=tmp_path / "run", **SMALL)
+    test = held_out(run.data)
+    found = run.representation.classify(test.images(torch.arange(20)))[0].argmax(1)
+    wrong = sum(int(found[n]) != n % 10 for n in range(20))
+    assert 0 < wrong < 20  # else this would show little
+    assert kingma2014.error(run) == makhzani2015.error(run) == {"error": pytest.approx(5 * wrong)}
+
+
+@pytest.mark.parametrize("method", ["aae_cluster", "aae_reduce"])
+def test_clusters_are_named_by_training_images(method, mnist, tmp_path):
+    data = load_data("mnist", part="train", size=28, path=mnist)
+    run = uw.train(method, data, clusters=4, net="makhzani", out=tmp_path / "run", **SMALL)
+
+    def chances(images):
+        if method == "aae_reduce":
+            return run.method.probabilities(images)
+        return run.representation.encode(images)[:, -4:]
+
+    last, test = chances(data.images(torch.arange(50, 60))), held_out(data)  # the last sixth
+    names = [int(last[:, y].argmax()) % 10 for y in range(4)]
+    found = chances(test.images(torch.arange(20))).argmax(1)
+    wrong = sum(names[int(found[n])] != n % 10 for n in range(20))
+    assert makhzani2015.error(run) == {"error": pytest.approx(5 * wrong)}
+
+
+@pytest.mark.parametrize("only", ["method=m2", "method=aae_cluster"])
+def test_from_files_to_a_table_beside_the_published(only, tmp_path, monkeypatch):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    write_mnist(tmp_path / "mnist", train=1000, test=20)
+    name, more = ("kingma2014", "supervision=labels(n=100, balanced=True)")
+    if only == "method=aae_cluster":
+        name, more = ("makhzani2015", "clusters=16")
+    words = ["study", "run", name, "--scale", "full", "--only", only, "--only", more, "--seeds", "0", "--steps", "2"]
+    words += ["--path", str(tmp_path / "mnist"), "--device", "cpu", "--quiet", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    frame = pd.read_csv(tmp_path / "out" / "scores.csv")
+    assert len(frame) == 1 and frame["error"].between(0, 100).all()
+    table = pd.read_csv(tmp_path / "out" / "table.csv")
+    assert table["published_low"].tolist() == [11.97 if name == "kingma2014" else 9.55]
+    assert " on mnist, 1" in table["row"][0]
+
+
+def test_data_without_files_has_no_path(tmp_path):
+    with pytest.raises(UserError, match=r"path 'here' is given, but data 'split\(.*' has no files; choose"):
+        chosen_runs(STUDIES["kingma2014"], "quick", path="here")

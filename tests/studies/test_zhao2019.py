@@ -1,0 +1,40 @@
+"""The InfoVAE study: its runs, and what it tells of one."""
+
+import functools
+import math
+
+from unweave.prior_fit import fit_classifier
+from unweave.studies import STUDIES, zhao2019
+from unweave.studies.work import chosen_runs, score_study, train_study
+
+STUDY = STUDIES["zhao2019"]
+
+
+def test_every_divergence_stands_beside_aae_and_vae_on_the_same_terms():
+    full, quick = (STUDY.runs(scale) for scale in ("full", "quick"))
+    assert len(full) == 60 and len(quick) == 10
+    assert {run["data"] for run in full} == {"sprites", "mnist"} and {run["data"] for run in quick} == {
+        "digits(size=16)"
+    }
+    for runs in (full, quick):
+        methods = {(run["method"], run.get("divergence")) for run in runs}
+        assert methods == {
+            ("vae", None),
+            ("aae", None),
+            *(("info_vae", name) for name in ("mmd", "stein", "adversarial")),
+        }
+        shared = [(run["data"], run["steps"], run["batch"], run.get("net"), run.get("lr")) for run in runs]
+        assert len(set(shared)) == len({run["data"] for run in runs})
+
+
+def test_a_run_is_scored_by_the_study_alone(tmp_path, monkeypatch):
+    """Every score it shows is there and finite, and it needs no published number for a table."""
+    monkeypatch.setattr(zhao2019, "fit_classifier", functools.partial(fit_classifier, steps=60))
+    runs = chosen_runs(STUDY, "quick", only={"method": ["vae"]}, seeds=[0], steps=3, device="cpu")
+    frame = score_study(STUDY, "quick", runs, train_study(STUDY, runs, tmp_path), label="3 steps", device="cpu")
+    assert STUDY.published == () and any("no number of the paper" in note for note in STUDY.notes)
+    found = frame.iloc[0]
+    assert all(math.isfinite(found[name]) for name in STUDY.scores)
+    assert 0 <= found["class_kl"] <= math.log(1797 / 174) and 0 <= found["error_1000"] <= found["error_100"] <= 100
+    assert found["squared_error"] > 0 and found["mmd_x1000"] < 2000 and found["classifier_error"] < 50
+    assert found["row"] == "vae on digits"
