@@ -114,7 +114,7 @@ def prepare(
     engine = find_engine(engine)
     supervision = supervision and settled(supervision)
     for stage in stages(cls):  # what a later stage lacks is said now, not when it begins
-        if is_supervised(stage.needs):
+        if is_supervised(stage.needs) and cls is plain:  # with a few labels the method itself says what it lacks
             check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
     told = supervised_info(data, supervision or "none")
     probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]

@@ -85,7 +85,7 @@ def test_one_labelled_factor_is_wanted():
     for labels in ((), (3, 4)):
         with pytest.raises(UserError, match=said):
             AAESemi(DataInfo((1, 8, 8), 10, labels), net="small")
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match="the method needs labelled, labels; give e.g."):
         uw.train("aae_semi", "digits", net="small", steps=1)
     with pytest.raises(UserError, match="latents 0 is too small; use 1 or more"):
         AAESemi(DataInfo((1, 8, 8), 10, (3,)), net="small", latents=0)

@@ -178,7 +178,7 @@ def test_user_errors():
     ]:
         with pytest.raises(UserError, match=said):
             Case(**words)
-    with pytest.raises(UserError, match=r"number of labelled factors is 0; name one variable for each .*labels\(n=100"):
+    with pytest.raises(UserError, match=r"the method needs labelled, labels; give e.g. supervision='labels\(n=100"):
         uw.train(GeneralizedM2, "rooms(size=8)", net="small", steps=1, out="never")
 
 
