@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from unweave.contract import Method, own_arguments, stages
+from unweave.contract import Method, is_supervised, own_arguments, stages
 from unweave.data import Dataset, load_data
-from unweave.data.supervision import example, is_supervised
+from unweave.data.supervision import example
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve

@@ -32,7 +32,7 @@ from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve
-from unweave.train import _staged, build, build_program, make_engine, optimizer_settings
+from unweave.train import build, build_program, make_engine, optimizer_settings, staged
 
 
 def write_store(path: Path, count: int) -> None:
@@ -53,7 +53,7 @@ def engine_of(data: Arrays, net: str, batch: int, device: str) -> Loop | Graph:
     method = build(cls, config, data)
     program = build_program(config, method, data)
     if data.resident is False:
-        program = _staged(program, 0)
+        program = staged(program, 0)
     return make_engine(program, initial_state(method), "auto")
 
 

@@ -12,7 +12,7 @@ G members of a group or frames of a clip.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
@@ -20,6 +20,12 @@ from torch import Tensor, nn
 
 class UserError(ValueError):
     """Something the user can mend. Its text is one line: the argument, the value, what is accepted."""
+
+
+def check_choice(name: str, value: str, accepted: Iterable[str]) -> None:
+    """Raises unless the value of this argument is one of those accepted."""
+    if value not in accepted:
+        raise UserError(f"{name} '{value}' is unknown; use one of {', '.join(accepted)}")
 
 
 class Knob(NamedTuple):
@@ -68,6 +74,14 @@ class Batch(NamedTuple):
     order: Tensor | None = None  # rank: sign of the factor of x less that of `second` [B], int64; -1, 0 or 1
     clips: Tensor | None = None  # clips: frames of one video each, in time [B, G, C, H, W]
     number: Tensor | None = None  # which observation of the data set each x is [B], int64
+
+
+FREE = ("x", "second", "number")  # the fields that say nothing of the factors
+
+
+def is_supervised(needs: Sequence[str]) -> bool:
+    """Whether a method with these needs asks for more than images."""
+    return any(field not in FREE for field in needs)
 
 
 class Out(NamedTuple):

@@ -10,12 +10,21 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.contract import Method, UserError, all_phases, knobs, own_arguments, player_parameters, stages
+from unweave.contract import (
+    Method,
+    UserError,
+    all_phases,
+    is_supervised,
+    knobs,
+    own_arguments,
+    player_parameters,
+    stages,
+)
 from unweave.data import OWN, Dataset, Sampler, load_data, supervised_info
 from unweave.data.listed import settled
 from unweave.data.spec import check_name
 from unweave.data.stream import Staged, Stream, step_keys
-from unweave.data.supervision import check_needs, default_supervision, is_supervised
+from unweave.data.supervision import check_needs, default_supervision
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop, play
@@ -228,7 +237,7 @@ def _fit_stage(
     if begun_at < steps:
         program = build_program(config, method, data, stage)
         if streams(config, data):
-            program = _staged(program, begun_at)
+            program = staged(program, begun_at)
         runner = make_engine(program, state, config["engine"])
         done = begun_at
         try:
@@ -251,7 +260,7 @@ def _fit_stage(
     method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
 
 
-def _staged(program: Program, step: int) -> Program:
+def staged(program: Program, step: int) -> Program:
     """The same program with its batches drawn on the host, ahead of the step that needs them."""
     phases, device = len(all_phases(program.method)), program.seed.device
     keys = step_keys(int(program.seed), step, phases)

@@ -3,7 +3,17 @@ import math
 import pytest
 import torch
 
-from unweave.ops.partial_labels import binary_sample, marginal_bound, one_hot, squared_hinge, unsure
+from unweave.ops.partial_labels import (
+    binary_sample,
+    cross_entropy,
+    marginal_bound,
+    mistakes,
+    one_hot,
+    squared_hinge,
+    unsure,
+)
+
+LOGITS = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]], dtype=torch.float64)
 
 
 def test_the_marginal_bound_by_hand():
@@ -38,3 +48,28 @@ def test_losses_of_a_support_vector_machine():
     assert squared_hinge(score, sign).tolist() == [[0.0, 0.25, 4.0]]
     assert squared_hinge(score, -sign).tolist() == [[9.0, 2.25, 0.0]]
     assert unsure(score)[0].tolist() == pytest.approx([math.exp(-12.0), math.exp(-0.75), math.exp(-3.0)])
+
+
+def test_cross_entropy_by_hand_and_unknown_labels():
+    found = cross_entropy(LOGITS, torch.tensor([1, 0, -1]))
+    chance = torch.tensor([0.5, torch.tensor(2.0).exp() / (1 + torch.tensor(2.0).exp()), 1.0])
+    torch.testing.assert_close(found, -chance.double().log(), rtol=1e-6, atol=1e-7)
+
+
+def test_an_unknown_label_has_no_gradient():
+    logits = LOGITS.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(cross_entropy(logits, torch.tensor([1, 0, -1])).sum(), logits)
+    assert slope[2].abs().max() == 0 and slope[:2].abs().min() > 0
+
+
+def test_mistakes():
+    assert mistakes(LOGITS, torch.tensor([0, 1, 1])).tolist() == [0.0, 1.0, 0.0]
+    assert mistakes(LOGITS, torch.tensor([-1, -1, -1])).sum() == 0
+
+
+def test_for_many_replicas_at_once():
+    logits, labels = torch.randn(4, 6, 3), torch.randint(-1, 3, (4, 6))
+    together = torch.vmap(cross_entropy)(logits, labels)
+    for k in range(4):
+        torch.testing.assert_close(together[k], cross_entropy(logits[k], labels[k]))
+    assert together[labels < 0].tolist() == pytest.approx([0.0] * int((labels < 0).sum()))

@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from unweave.contract import UserError
+from unweave.contract import FREE, UserError
 from unweave.data.dataset import Dataset
 from unweave.data.spec import check_name, parse_call
 from unweave.data.views import frames_of
 
-FREE = ("x", "second", "number")  # the batch fields that say nothing of the factors
 RULES = ("paper", "dlib")
 
 
@@ -120,11 +119,6 @@ class Clips(NamedTuple):
 
 
 Supervision = Nothing | Labels | Change | Share | Listed | Groups | Match | Triplets | Rank | Clips
-
-
-def is_supervised(needs: Sequence[str]) -> bool:
-    """Whether a method with these needs asks for more than images."""
-    return any(field not in FREE for field in needs)
 
 
 def default_supervision(needs: Sequence[str]) -> str:

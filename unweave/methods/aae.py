@@ -6,7 +6,7 @@ from typing import Any, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Method, Out, Representation, UserError, normal
+from unweave.contract import Batch, DataInfo, Method, Out, Representation, UserError, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic, contest
 from unweave.ops.density_ratio import GENERATORS
@@ -43,9 +43,9 @@ class AAE(Method):
         generator: str = "non_saturating",
     ) -> None:
         super().__init__()
-        _check("encoder", encoder, ENCODERS)
-        _check("prior", prior, tuple(PRIORS))
-        _check("generator", generator, tuple(GENERATORS))
+        check_choice("encoder", encoder, ENCODERS)
+        check_choice("prior", prior, tuple(PRIORS))
+        check_choice("generator", generator, tuple(GENERATORS))
         if "place" in PRIORS[prior] and latents < 2:
             raise UserError(f"latents {latents} is too small for prior '{prior}'; use 2 or more")
         self.latents = latents
@@ -71,8 +71,3 @@ class AAE(Method):
         found = self.autoencoder.representation()
         # A deterministic encoder's second half is never trained: its variances must not be taken for a posterior.
         return found if self.gaussian else found._replace(posterior=None)
-
-
-def _check(name: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise UserError(f"{name} '{value}' is unknown; use one of {', '.join(accepted)}")

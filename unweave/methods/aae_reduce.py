@@ -13,7 +13,7 @@ from unweave.nn.conditional import class_count
 from unweave.nn.critic import Critic
 from unweave.nn.heads import HEAD_NOISE, Heads, Standardised, at_least, batch_heads, heads, heads_contest
 from unweave.nn.networks import build_networks
-from unweave.ops.labels import cross_entropy, mistakes
+from unweave.ops.partial_labels import cross_entropy, mistakes
 from unweave.ops.separation import closeness
 
 CLUSTERS = 20  # without labels, if nothing is said

@@ -11,7 +11,7 @@ from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.critic import Critic
 from unweave.nn.heads import HEAD_NOISE, Heads, at_least, heads, heads_contest
-from unweave.ops.labels import cross_entropy, mistakes
+from unweave.ops.partial_labels import cross_entropy, mistakes
 
 
 @final

@@ -13,8 +13,18 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, UserError, all_phases, static_arguments
-from unweave.data.supervision import is_supervised
+from unweave.contract import (
+    Batch,
+    DataInfo,
+    Knob,
+    Method,
+    Out,
+    UserError,
+    all_phases,
+    check_choice,
+    is_supervised,
+    static_arguments,
+)
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.label_terms import LABEL_TERMS
 
@@ -95,8 +105,7 @@ def _refusal(method: Method) -> str:
 
 
 def _check(method: Method, semi_supervised: str, data: DataInfo) -> None:
-    if semi_supervised not in LABEL_TERMS:
-        raise UserError(f"semi_supervised '{semi_supervised}' is unknown; use one of {', '.join(LABEL_TERMS)}")
+    check_choice("semi_supervised", semi_supervised, LABEL_TERMS)
     if why := _refusal(method):
         name = type(method).__name__
         raise UserError(

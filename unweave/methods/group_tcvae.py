@@ -7,10 +7,10 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal, uniform
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic
-from unweave.nn.grouped import content_size
+from unweave.nn.grouped import content_and_style, content_size
 from unweave.ops.density_ratio import critic_loss
 from unweave.ops.permutation import level_blocks, permute_blocks
 from unweave.ops.sharing import pair_divergence
@@ -86,5 +86,5 @@ class GroupTCVAE(Method):
         return critic_loss(*self._log_ratio(torch.cat([z_2BZ, product_2BZ])).chunk(2))
 
     def representation(self) -> Representation:
-        parts = (Part("content", self.content), Part("style", self.latents - self.content))
+        parts = content_and_style(self.content, self.latents)
         return self.autoencoder.representation()._replace(parts=parts)

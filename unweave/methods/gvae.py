@@ -6,9 +6,9 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.grouped import content_size, encode_group, group_pass
+from unweave.nn.grouped import content_and_style, content_size, encode_group, group_loss, group_pass
 from unweave.ops.sharing import average_of_gaussians
 
 
@@ -47,11 +47,7 @@ class GVAE(Method):
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = group_pass(self.autoencoder, batch.groups, noise["eps"], self.content, average_of_gaussians)  # type: ignore[arg-type]
-        recon, content_kl, style_kl = p.nll_BG.mean(), p.content_kl_B.mean(), p.style_kl_BG.mean()
-        times = 1.0 if self.per_member else 1.0 / p.nll_BG.shape[1]  # the content is told once a group
-        kl = style_kl + times * content_kl
-        loss = recon + hyper.beta * kl
-        logs = {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl}
+        loss, logs = group_loss(p, hyper.beta, per_member=self.per_member)
         return Out({"model": loss}, logs)
 
     def encode_group(self, images: Tensor) -> Tensor:
@@ -59,5 +55,5 @@ class GVAE(Method):
         return encode_group(self.autoencoder, images, self.content, average_of_gaussians)
 
     def representation(self) -> Representation:
-        parts = (Part("content", self.content), Part("style", self.latents - self.content))
+        parts = content_and_style(self.content, self.latents)
         return self.autoencoder.representation()._replace(parts=parts, encode_group=self.encode_group)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, UserError, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic
 from unweave.ops.density_ratio import GENERATORS, critic_loss
@@ -42,10 +42,8 @@ class InfoVAE(Method):
         kernel: str = "imq",
     ) -> None:
         super().__init__()
-        if divergence not in DIVERGENCES:
-            raise UserError(f"divergence '{divergence}' is unknown; use one of {', '.join(DIVERGENCES)}")
-        if kernel not in KERNELS:
-            raise UserError(f"kernel '{kernel}' is unknown; use one of {', '.join(KERNELS)}")
+        check_choice("divergence", divergence, DIVERGENCES)
+        check_choice("kernel", kernel, KERNELS)
         self.latents = latents
         self.divergence, self.kernel = divergence, kernel
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)

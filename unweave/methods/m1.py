@@ -7,13 +7,22 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.contract import (
+    Batch,
+    DataInfo,
+    Knob,
+    Method,
+    Out,
+    Representation,
+    UserError,
+    check_choice,
+)
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.conditional import class_count
+from unweave.nn.conditional import class_count, image_loss, image_noise
 from unweave.nn.kernel_machine import KernelMachine
 from unweave.nn.networks import glorot
 from unweave.nn.precision import at_least_single
-from unweave.ops.partial_labels import binary_sample, one_hot, squared_hinge, unsure
+from unweave.ops.partial_labels import one_hot, squared_hinge, unsure
 
 CLASSIFIERS = ("tsvm", "regression")
 
@@ -100,16 +109,12 @@ class M1(Method):
     ) -> None:
         super().__init__()
         class_count(data)  # what the second stage would refuse is refused before the first is trained
-        if classifier not in CLASSIFIERS:
-            raise UserError(f"classifier '{classifier}' is unknown; use one of {', '.join(CLASSIFIERS)}")
+        check_choice("classifier", classifier, CLASSIFIERS)
         if not 0.0 < width < math.inf:
             raise UserError(f"width {width:g} is out of range; use a number above 0")
-        self.latents, self.binarize = latents, binarize
-        self.noise = {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *data.shape)} if binarize else {})
+        self.latents, self.noise = latents, image_noise(data.shape, binarize)
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        x = binary_sample(batch.x, noise["pixels"]) if self.binarize else batch.x  # type: ignore[arg-type]
-        p = self.autoencoder(x, noise["eps"])
-        recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
-        return Out({"model": recon + kl}, {"loss": recon + kl, "recon": recon, "kl": kl})
+        loss, logs = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
+        return Out({"model": loss}, logs)

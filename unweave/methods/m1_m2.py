@@ -8,8 +8,16 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.conditional import class_count, half_square, label_pass, of_codes, sampled_code, weigh
-from unweave.ops.partial_labels import binary_sample
+from unweave.nn.conditional import (
+    class_count,
+    half_square,
+    image_loss,
+    image_noise,
+    label_pass,
+    of_codes,
+    sampled_code,
+    weigh,
+)
 
 
 @final
@@ -90,12 +98,9 @@ class M1M2(Method):
         class_count(data)  # what the second stage would refuse is refused before the first is trained
         if style < 1:
             raise UserError(f"style {style} is too small; use 1 or more")
-        self.latents, self.binarize = latents, binarize
-        self.noise = {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *data.shape)} if binarize else {})
+        self.latents, self.noise = latents, image_noise(data.shape, binarize)
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        x = binary_sample(batch.x, noise["pixels"]) if self.binarize else batch.x  # type: ignore[arg-type]
-        p = self.autoencoder(x, noise["eps"])
-        recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
-        return Out({"model": recon + kl}, {"loss": recon + kl, "recon": recon, "kl": kl})
+        loss, logs = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
+        return Out({"model": loss}, logs)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unweave.contract import Representation, UserError
+from unweave.contract import Representation, check_choice
 from unweave.nn.networks import build_networks
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, reparametrize
@@ -46,8 +46,7 @@ class AutoEncoder(nn.Module):
 
     def __init__(self, shape: tuple[int, int, int], latents: int, net: str, likelihood: str) -> None:
         super().__init__()
-        if likelihood not in LIKELIHOODS:
-            raise UserError(f"likelihood '{likelihood}' is unknown; use one of {', '.join(LIKELIHOODS)}")
+        check_choice("likelihood", likelihood, LIKELIHOODS)
         self.likelihood = likelihood
         self.latents = latents
         self.encoder, self.decoder = build_networks(net, shape, latents)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unweave.contract import DataInfo, Part, UserError
+from unweave.contract import DataInfo, Noise, Part, UserError, check_choice, normal, uniform
 from unweave.nn.autoencoder import LIKELIHOODS, AutoEncoder, negative_log_likelihood
 from unweave.nn.networks import Shape, build_networks, glorot
 from unweave.nn.precision import at_least_single
@@ -158,13 +158,24 @@ def sampled_code(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor
     return reparametrize(*autoencoder.posterior(x), noise["code" + which]).detach()
 
 
+def image_noise(shape: Shape, binarize: bool) -> dict[str, Noise]:
+    """What a VAE of all images, the first of two stages, draws."""
+    return {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *shape)} if binarize else {})
+
+
+def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    """That VAE's loss and what to log; of binary samples of x if there is noise for them."""
+    p = autoencoder(binary_sample(x, noise["pixels"]) if "pixels" in noise else x, noise["eps"])
+    recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
+    return recon + kl, {"loss": recon + kl, "recon": recon, "kl": kl}
+
+
 # --- of images, and of codes ---------------------------------------------------------------------------------------
 
 
 def of_images(net: str, shape: Shape, latents: int, classes: int, likelihood: str) -> ConditionalAutoEncoder:
     """For images: with "kingma" one hidden layer of 500 each; else the named encoder and decoder of `networks.py`."""
-    if likelihood not in LIKELIHOODS:
-        raise UserError(f"likelihood '{likelihood}' is unknown; use one of {', '.join(LIKELIHOODS)}")
+    check_choice("likelihood", likelihood, LIKELIHOODS)
     if latents < 1:
         raise UserError(f"latents {latents} is too small; use 1 or more")
     nll = partial(negative_log_likelihood, likelihood=likelihood)

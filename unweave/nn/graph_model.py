@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Part, UserError
+from unweave.contract import Part, UserError, check_choice
 from unweave.nn.autoencoder import LIKELIHOODS, negative_log_likelihood
 from unweave.nn.graph import IMAGE, Graph, Variable
 from unweave.nn.networks import Shape, build_networks, glorot
@@ -90,8 +90,7 @@ class GraphModel(nn.Module):
 
     def __init__(self, graph: Graph, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
         super().__init__()
-        if likelihood not in LIKELIHOODS:
-            raise UserError(f"likelihood '{likelihood}' is unknown; use one of {', '.join(LIKELIHOODS)}")
+        check_choice("likelihood", likelihood, LIKELIHOODS)
         self.graph, self.likelihood, self.enumerated = graph, likelihood, discrete == "enumerate"
         self.sizes = {v.name: v.size for v in graph.variables}
         self.normals = _slices([v for v in graph.variables if not v.classes])
@@ -236,8 +235,7 @@ def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
 
 
 def _count_states(graph: Graph, discrete: str) -> int:
-    if discrete not in DISCRETE:
-        raise UserError(f"discrete '{discrete}' is unknown; use one of {', '.join(DISCRETE)}")
+    check_choice("discrete", discrete, DISCRETE)
     sizes = {v.name: v.size for v in graph.variables if v.classes}
     count = math.prod(sizes.values())
     if discrete == "enumerate" and count > MOST_STATES:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.contract import Part, UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.divergence import kl_standard, reparametrize
 from unweave.ops.sharing import Aggregate, Gaussian
@@ -58,6 +58,20 @@ def group_pass(
         kl_BGZ[:, 0, :content].sum(1),  # equal for all members
         kl_BGZ[..., content:].sum(2),
     )
+
+
+def group_loss(p: GroupPass, beta: Tensor, *, per_member: bool) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss per member and what to log; a group's content is told once, or counted once a member."""
+    recon, content_kl, style_kl = p.nll_BG.mean(), p.content_kl_B.mean(), p.style_kl_BG.mean()
+    times = 1.0 if per_member else 1.0 / p.nll_BG.shape[1]
+    kl = style_kl + times * content_kl
+    loss = recon + beta * kl
+    return loss, {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl}
+
+
+def content_and_style(content: int, latents: int) -> tuple[Part, Part]:
+    """What the coordinates of a code are."""
+    return Part("content", content), Part("style", latents - content)
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from unweave.contract import UserError
+from unweave.contract import UserError, check_choice
 from unweave.nn.conv import Double, Halve, Stack
 
 Shape = tuple[int, int, int]
@@ -108,8 +108,7 @@ def glorot(module: nn.Module) -> None:
 
 def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
     """The named encoder and decoder for images of this shape."""
-    if net not in NETWORKS:
-        raise UserError(f"net '{net}' is unknown; use one of {', '.join(NETWORKS)}")
+    check_choice("net", net, NETWORKS)
     if latents < 1:
         raise UserError(f"latents {latents} is too small; use 1 or more")
     if net in PLANS:

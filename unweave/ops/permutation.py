@@ -13,15 +13,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.contract import UserError, check_choice
 
 LEVELS = ("inter", "inter_intra_one", "inter_intra_all")
 
 
 def level_blocks(level: str, content: int, latents: int, device: torch.device | None = None) -> Tensor:
     """The number of the block of each latent [Z], from 0 without gaps; the first `content` latents are content."""
-    if level not in LEVELS:
-        raise UserError(f"level '{level}' is unknown; use one of {', '.join(LEVELS)}")
+    check_choice("level", level, LEVELS)
     latent_Z = torch.arange(latents, device=device)
     if level == "inter_intra_all":
         return latent_Z
