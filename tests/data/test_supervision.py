@@ -7,11 +7,10 @@ import torch
 from torch import nn
 
 import unweave as uw
-from unweave.contract import Batch, UserError
+from unweave.contract import FREE, Batch, UserError, is_supervised
 from unweave.data import Dataset, Digits, Sampler, explain, supervised_info
 from unweave.data.arrays import Arrays
 from unweave.data.supervision import (
-    FREE,
     KINDS,
     Change,
     Clips,
@@ -25,7 +24,6 @@ from unweave.data.supervision import (
     check_needs,
     default_supervision,
     example,
-    is_supervised,
     read_supervision,
 )  # fmt: skip
 
