@@ -75,8 +75,8 @@ def main() -> None:
 
 def share(program, method, engine: str, steps: int, repeats: int, whole: float) -> None:
     """What part of a step goes into drawing the batch: the step again, with its batch given."""
-    batch = program.sample(program.seed, program.batch)
-    given = program._replace(sample=lambda key, size: batch)
+    batch = program.sample(program.seed, program.batch, *([] if program.run is None else [program.run]))
+    given = program._replace(sample=lambda *asked: batch)
     times = seconds_per_step(make_engine(given, initial_state(method), engine), steps, repeats)
     rest = statistics.median(times)
     print(f"           with its batch given {1e3 * rest:.3f} ms: the batch costs {100 * (whole - rest) / whole:.1f} %")

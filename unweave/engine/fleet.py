@@ -20,7 +20,8 @@ from torch import Tensor
 from torch.func import vmap
 
 from unweave.contract import Out
-from unweave.engine.graph import Graph
+from unweave.engine.graph import Graph, step_inputs
+from unweave.engine.halves import refresh
 from unweave.engine.loop import Advance, Loop, advance, play
 from unweave.engine.optim import Moments, settled
 from unweave.engine.program import Program, State
@@ -179,10 +180,8 @@ class Streams:
         first = Graph(programs[0], states[0], guarded(advance), capture=False)
         self.compiled, self.state = first.step, [s.clone() for s in states]
         self.sums = [{name: torch.zeros_like(total) for name, total in first.sums.items()} for _ in states]
-        self.inputs = [
-            [*(t for _, t in state.tensors()), *sums.values(), *program.constants()]
-            for program, state, sums in zip(programs, self.state, self.sums, strict=True)
-        ]
+        own = [step_inputs(*each) for each in zip(programs, self.state, self.sums, strict=True)]
+        self.inputs = [inputs for inputs, _ in own]
         self._all()  # kernels load and tune outside the recording
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
@@ -190,6 +189,8 @@ class Streams:
         for mine, given in zip(self.state, states, strict=True):
             for (_, tensor), (_, value) in zip(mine.tensors(), given.tensors(), strict=True):
                 tensor.copy_(value)
+        for inputs, halves in own:
+            refresh(inputs, halves)
 
     def _all(self) -> None:
         main = torch.cuda.current_stream()

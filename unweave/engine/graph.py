@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, fx
 from torch._inductor.exc import InductorError
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from unweave.engine.halves import carry_halves, is_wide, refresh
 from unweave.engine.loop import Advance, advance
 from unweave.engine.program import Program, State
 
@@ -29,11 +30,17 @@ _OPTIONS: list[dict[str, Any] | None] = [
 ]
 
 
-def recorded(
-    program: Program, state: State, sums: dict[str, Tensor], advance: Advance = advance
-) -> tuple[Callable, list[Tensor]]:
-    """The step as a function of a flat list of tensors that it changes in place, and that list."""
+def step_inputs(program: Program, state: State, sums: dict[str, Tensor]) -> tuple[list[Tensor], dict[int, int]]:
+    """All tensors a recorded step reads and changes, and which of them is whose half (see `halves.py`)."""
     inputs = [*(t for _, t in state.tensors()), *sums.values(), *program.constants()]
+    full = [n for n, (name, t) in enumerate(state.tensors()) if name.startswith("params/") and is_wide(t)]
+    halves = {n: len(inputs) + k for k, n in enumerate(full)} if program.precision == "bf16" else {}
+    return [*inputs, *(inputs[n].bfloat16() for n in halves)], halves
+
+
+def recorded(program: Program, state: State, sums: dict[str, Tensor], advance: Advance = advance) -> fx.GraphModule:
+    """The step as a function of the list `step_inputs`, which it changes in place."""
+    inputs, halves = step_inputs(program, state, sums)
 
     def step(flat: list[Tensor]) -> tuple:
         values = iter(flat)
@@ -47,7 +54,9 @@ def recorded(
             total.add_(logs[name])
         return ()
 
-    return make_fx(step)(inputs), inputs
+    module = make_fx(step)(inputs)
+    carry_halves(module, halves)
+    return module
 
 
 class Graph:
@@ -65,12 +74,14 @@ class Graph:
         self.program, self.state = program, state.clone()
         _, logs = advance(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
-        module, self.inputs = recorded(program, self.state, self.sums, advance)
+        self.inputs, halves = step_inputs(program, self.state, self.sums)
+        module = recorded(program, self.state, self.sums, advance)
         self.step = self._compiled(module, backend)
         self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
             tensor.copy_(value)
+        refresh(self.inputs, halves)
 
     def _compiled(self, module: Callable, backend: str) -> Callable:
         """The recorded step, compiled with the first options the compiler can do it with, and run once."""

@@ -40,31 +40,36 @@ def settled(values: Tensor) -> Tensor:
     return _settled(values) if values.dim() else values
 
 
-def _each(scalar: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """A number for every tensor; one per replica where the tensors have a leading replica axis."""
-    return [scalar.reshape(scalar.shape + (1,) * (t.dim() - scalar.dim())) for t in tensors]
+def _beside(scalar: Tensor, tensor: Tensor) -> Tensor:
+    """A number for all of a tensor; one per replica where the tensor has a leading replica axis."""
+    return scalar.reshape(scalar.shape + (1,) * (tensor.dim() - scalar.dim()))
 
 
 def clipped(grads: list[Tensor], largest: Tensor) -> list[Tensor]:
     """The gradients, scaled so that their joint norm is at most `largest` (of each replica, if that has an axis)."""
     squares = [g.square().reshape(*largest.shape, -1).sum(-1) for g in grads]
     norm = torch.stack(squares).sum(0).sqrt()
-    return list(torch._foreach_mul(grads, _each((largest / (norm + 1e-12)).clamp(max=1.0), grads)))
+    scale = settled((largest / (norm + 1e-12)).clamp(max=1.0))
+    return [g * _beside(scale, g) for g in grads]
 
 
 def update(
     adam: Adam, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
 ) -> tuple[list[Tensor], Moments]:
-    """Kingma & Ba 2015, algorithm 1: new parameters and new memory."""
+    """Kingma & Ba 2015, algorithm 1: new parameters and new memory.
+
+    Tensor by tensor: what a compiler makes of a list of them at once ("foreach") moves half as many bytes a second.
+    """
     if adam.clip is not None:
         grads = clipped(grads, adam.clip)
     first, second = adam.betas
     count = memory.updates + 1.0
-    mean = torch._foreach_lerp(memory.mean, grads, 1.0 - first)
-    square = torch._foreach_lerp(memory.square, torch._foreach_mul(grads, grads), 1.0 - second)
     # m/(1 - b1^t) / (sqrt(v/(1 - b2^t)) + eps), with both corrections drawn into two scalars
     root = torch.sqrt(1.0 - second**count)
     rate, floor = settled(lr * root / (1.0 - first**count)), settled(adam.eps * root)
-    below = torch._foreach_add(torch._foreach_sqrt(square), _each(floor, params))
-    moves = torch._foreach_mul(torch._foreach_div(mean, below), _each(rate, params))
-    return list(torch._foreach_sub(params, moves)), Moments(list(mean), list(square), count)
+    mean = [torch.lerp(m, g, 1.0 - first) for m, g in zip(memory.mean, grads, strict=True)]
+    square = [torch.lerp(v, g * g, 1.0 - second) for v, g in zip(memory.square, grads, strict=True)]
+    moved = [
+        p - m / (v.sqrt() + _beside(floor, p)) * _beside(rate, p) for p, m, v in zip(params, mean, square, strict=True)
+    ]
+    return moved, Moments(mean, square, count)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
 from unweave.contract import UserError
 from unweave.metrics.counts import device_of
@@ -34,7 +35,9 @@ def constant_accuracy(split: Split, k: int) -> float:
     return accuracy(factor, np.full(len(factor.test_values), factor.values[0]))
 
 
-def accuracies(split: Split, model: str, labels: Sequence[int], seed: int, device: object) -> list[Floats]:
+def accuracies(
+    split: Split, model: str, labels: Sequence[int], seed: int, device: torch.device | str | None
+) -> list[Floats]:
     """The test accuracy of each factor [K], NaN where it has no test rows, for every number of labels."""
     splits = [labelled_rows(split, int(number), seed) for number in labels]
     # Boosting learns all factors in one go; regressions are many small pieces, the long ones first.
@@ -46,7 +49,8 @@ def accuracies(split: Split, model: str, labels: Sequence[int], seed: int, devic
         some = splits[part[0]]._replace(factors=part[1])
         return fit(some, MODELS[model], seed=seed, device=device).accuracy
 
-    learnt = side_by_side(one, parts) if model == "logistic" else [one(part) for part in parts]
+    on_host = device is None or torch.device(device).type == "cpu"  # a GPU's work is one queue whoever fills it
+    learnt = side_by_side(one, parts) if model == "logistic" and on_host else [one(part) for part in parts]
     found = {(i, k): value for (i, factors), values in zip(parts, learnt) for k, value in zip(factors, values)}
     return [
         np.array([found[i, k] if (i, k) in found else constant_accuracy(some, k) for k in split.factors])

@@ -1,6 +1,6 @@
 """Linear classifiers, fitted the way the reference's scikit-learn ones are, several times faster.
 
-Shape letters: N rows, D codes, V classes, M test rows.
+Shape letters: N rows, D codes, E = D + 1, V classes, M test rows, P problems solved together.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from scipy.optimize import minimize
+from torch import Tensor
 
 from unweave.metrics.parallel import one_thread
 from unweave.metrics.table import Floats, Indices
@@ -63,6 +64,90 @@ def fit_logistic(
         found = minimize(loss, weights[:, free].ravel(), jac=True, method="L-BFGS-B", options=limits)
     weights[:, free] = found.x.reshape(len(weights), -1)
     return weights
+
+
+_REMEMBERED = 10  # steps that L-BFGS keeps
+_TOLERANCE = 1e-4  # the largest slope a row at which a problem is solved
+
+
+def fit_logistics(
+    codes_ND: Floats,
+    labels_N: Indices,
+    classes: int,
+    counts_PN: Floats,
+    strengths_P: Floats,
+    *,
+    iterations: int = 100,
+    device: torch.device | str | None = None,
+) -> Floats:
+    """`fit_logistic` of the same rows P times, each with its own counts of the rows and its own strength, [P, E, V].
+
+    All of them take their L-BFGS steps together, each of its own length, halved until the loss falls; a problem that
+    is solved is put aside.
+    """
+    x_NE = torch.from_numpy(np.column_stack([codes_ND, np.ones(len(codes_ND))])).to(device)
+    right_NV = torch.nn.functional.one_hot(torch.from_numpy(labels_N).to(device), classes).to(x_NE)
+    counts_PN1 = torch.from_numpy(counts_PN).to(x_NE)[..., None]
+    counts_PN1 = counts_PN1 / counts_PN1.sum(1, keepdim=True)  # the loss is a mean over the rows that count
+    penalty_P = 1.0 / (torch.from_numpy(strengths_P * counts_PN.sum(1)).to(x_NE))
+    found_PEV = x_NE.new_zeros(len(penalty_P), x_NE.shape[1], classes)
+    held = x_NE.new_ones(x_NE.shape[1], classes)  # 0 where a weight stays 0: with two classes the first one's
+    if classes == 2:
+        held[:, 0] = 0.0
+
+    def loss(flat_PX: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+        weights_PEV = flat_PX.view(-1, *held.shape)
+        logs_PNV = (x_NE @ weights_PEV).log_softmax(2)
+        counts = counts_PN1[which]
+        kept_PEV = weights_PEV.clone()
+        kept_PEV[:, -1] = 0.0  # intercepts cost nothing
+        cost_P = 0.5 * penalty_P[which] * kept_PEV.square().sum((1, 2))
+        value_P = cost_P - (logs_PNV * right_NV * counts).sum((1, 2))
+        slope_PEV = x_NE.T @ ((logs_PNV.exp_() - right_NV) * counts) + penalty_P[which, None, None] * kept_PEV
+        return value_P, (slope_PEV * held).flatten(1)
+
+    which = torch.arange(len(found_PEV), device=x_NE.device)
+    point = found_PEV.flatten(1)
+    value, slope = loss(point, which)
+    past: list[tuple[Tensor, Tensor, Tensor]] = []  # steps, changes of the slope, and 1 / their product
+    for _ in range(iterations):
+        open_P = slope.abs().amax(1) > _TOLERANCE
+        if not bool(open_P.all()):
+            found_PEV[which] = point.view(-1, *held.shape)
+            which, point, value, slope = (t[open_P] for t in (which, point, value, slope))
+            past = [(s[open_P], y[open_P], r[open_P]) for s, y, r in past]
+        if not len(which):
+            break
+        way = _direction(slope, past)
+        fall = (way * slope).sum(1)
+        length = torch.ones_like(fall) if past else 1.0 / slope.abs().sum(1).clamp(min=1.0)
+        for _ in range(30):
+            new_value, new_slope = loss(point + length[:, None] * way, which)
+            short = new_value <= value + 1e-4 * length * fall
+            if bool(short.all()):
+                break
+            length = torch.where(short, length, 0.5 * length)
+        step, change = length[:, None] * way, new_slope - slope
+        product = (step * change).sum(1)
+        past = [*past[1 - _REMEMBERED :], (step, change, torch.where(product > 1e-300, 1.0 / product, 0.0))]
+        point, value, slope = point + step, new_value, new_slope
+    found_PEV[which] = point.view(-1, *held.shape)
+    return found_PEV.cpu().numpy()
+
+
+def _direction(slope_PX: Tensor, past: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+    """Nocedal & Wright, algorithm 7.4: minus the slope, seen through what the last steps told of the curvature."""
+    way, shares = -slope_PX, []
+    for step, change, inverse in reversed(past):
+        shares.append(inverse * (step * way).sum(1))
+        way = way - shares[-1][:, None] * change
+    if past:
+        step, change, inverse = past[-1]
+        scale = 1.0 / (inverse * change.square().sum(1))
+        way = way * torch.where(inverse > 0, scale, 1.0)[:, None]
+    for (step, change, inverse), share in zip(past, reversed(shares), strict=True):
+        way = way + (share - inverse * (change * way).sum(1))[:, None] * step
+    return way
 
 
 def class_scores(weights: Floats, codes_MD: Floats) -> Floats:

@@ -9,13 +9,14 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, Ridge
 
 from unweave.contract import UserError
 from unweave.metrics.boosting import Target, boost
-from unweave.metrics.linear import class_scores, fit_logistic, standardize
+from unweave.metrics.linear import class_scores, fit_logistic, fit_logistics, standardize
 from unweave.metrics.parallel import side_by_side
 from unweave.metrics.table import Array, Floats, Indices, Kinds, Table, classes, read_table, read_test, varying
 
@@ -104,10 +105,11 @@ def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> F
 
     def one(k: int) -> tuple[Floats, float]:
         factor = read_factor(split, k, as_number=predictor == "lasso")
-        importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed)
+        importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
         return shares(importance), accuracy(factor, guess)
 
-    found = side_by_side(one, split.factors)
+    on_host = device is None or torch.device(device).type == "cpu"
+    found = side_by_side(one, split.factors) if on_host else [one(k) for k in split.factors]
     return Fit(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
 
 
@@ -132,45 +134,50 @@ def _guess(scores: Floats, classes: int) -> Floats | Indices:
     return (scores[:, 0] > 0).astype(np.int64) if classes else scores[:, 0]
 
 
-def _fit_forest(train: Floats, factor: Factor, test: Floats, seed: int) -> tuple[Floats, Any]:
+def _fit_forest(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
     kind = RandomForestClassifier if factor.classes else RandomForestRegressor
     model = kind(n_estimators=_TREES, max_features=1.0, random_state=seed).fit(train, factor.values)
     return model.feature_importances_, _predict(model, test)
 
 
-def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int) -> tuple[Floats, Any]:
+def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a factor that is an exact line of the codes
         model = Lasso(alpha=_ALPHA).fit(train, factor.values)
     return np.abs(model.coef_), _predict(model, test)
 
 
-def _fit_logistic(train: Floats, factor: Factor, test: Floats, seed: int) -> tuple[Floats, Any]:
+def _fit_logistic(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
     if not factor.classes:
         model = Ridge().fit(train, factor.values)
         return np.abs(model.coef_), _predict(model, test)
-    weights = fit_logistic(train, _labels(factor), factor.classes)
+    weights = fit_logistic(train, _labels(factor), factor.classes, device=device)
     return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
 
 
-def _fit_validated(train: Floats, factor: Factor, test: Floats, seed: int) -> tuple[Floats, Any]:
+def _fit_validated(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
     if not factor.classes:
-        return _fit_logistic(train, factor, test, seed)
-    weights = fit_logistic(train, _labels(factor), factor.classes, strength=best_strength(train, factor, seed))
+        return _fit_logistic(train, factor, test, seed, device)
+    strength = best_strength(train, factor, seed, device)
+    weights = fit_logistic(train, _labels(factor), factor.classes, strength=strength, device=device)
     return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
 
 
-def best_strength(train: Floats, factor: Factor, seed: int) -> float:
+def best_strength(train: Floats, factor: Factor, seed: int, device: Any = None) -> float:
     """The strength whose regressions of two thirds of the rows predict the last third best, the weakest of equals."""
-    labels = _labels(factor)
     rows = np.random.default_rng(seed).permutation(len(train))[:_VALIDATED]
-    right = np.zeros(len(_STRENGTHS))
-    for fold in np.array_split(rows, _FOLDS):
-        learnt = np.setdiff1d(rows, fold)
-        for i, strength in enumerate(_STRENGTHS if len(learnt) else ()):
-            weights = fit_logistic(train[learnt], labels[learnt], factor.classes, strength=strength)
-            right[i] += (class_scores(weights, train[fold]).argmax(axis=1) == labels[fold]).sum()
-    return _STRENGTHS[int(right.argmax())]
+    codes, labels = train[rows], _labels(factor)[rows]
+    learnt = np.ones((_FOLDS, len(rows)))
+    for fold, held_out in enumerate(np.array_split(np.arange(len(rows)), _FOLDS)):
+        learnt[fold, held_out] = 0.0
+    learnt = learnt[learnt.any(axis=1)]  # a single row leaves nothing to learn from
+    counts, strengths = np.repeat(learnt, len(_STRENGTHS), axis=0), np.tile(_STRENGTHS, len(learnt))
+    found = fit_logistics(codes, labels, factor.classes, counts, strengths, device=device)
+    right = [
+        ((class_scores(weights, codes).argmax(axis=1) == labels) & (count == 0)).sum()
+        for weights, count in zip(found, counts, strict=True)
+    ]
+    return _STRENGTHS[int(np.reshape(right, (-1, len(_STRENGTHS))).sum(axis=0).argmax())]
 
 
 def _labels(factor: Factor) -> Indices:

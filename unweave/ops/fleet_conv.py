@@ -101,8 +101,13 @@ def _(small: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool, pre
     return small.new_empty(R, B, 2 * h, 2 * w, packed.shape[3])
 
 
-def _parts(R: int, M: int, k: int, C: int) -> int:
-    """Into how many parts the rows are split, so that a few models fill the device as well as many."""
+def _parts(R: int, M: int, k: int, C: int, dtype: torch.dtype) -> int:
+    """Into how many parts the rows are split, so that a few models fill the device as well as many.
+
+    In full precision it does not depend on how many: a model's sums are then the same whoever is trained beside it.
+    """
+    if dtype == torch.float32:
+        return max(1, min(16, M // 256))
     programs = R * max(1, k * k * C // 128)
     return max(1, min(32, 1024 // programs, M // 256))
 
@@ -116,7 +121,7 @@ def _gradient_kernel(big: Tensor, small: Tensor, k: int, precision: str) -> Tens
     R, B, h, w, S = small.shape
     C, M = big.shape[4], B * h * w
     block_m, block_k = 64 if C >= 16 else 128, min(_power(k * k * C), 128)
-    parts = _parts(R, M, k, C)
+    parts = _parts(R, M, k, C, big.dtype)
     rounds = triton.cdiv(M, parts * block_m)
     out = big.new_empty(parts, R, k, k, C, S, dtype=torch.float32)
     grid = (triton.cdiv(k * k * C, block_k), parts, R)
@@ -131,7 +136,7 @@ def _gradient_kernel(big: Tensor, small: Tensor, k: int, precision: str) -> Tens
 def _(big: Tensor, small: Tensor, k: int, precision: str) -> Tensor:
     R, B, h, w, S = small.shape
     C = big.shape[4]
-    return big.new_empty(_parts(R, B * h * w, k, C), R, k, k, C, S, dtype=torch.float32)
+    return big.new_empty(_parts(R, B * h * w, k, C, big.dtype), R, k, k, C, S, dtype=torch.float32)
 
 
 def down(big_RBHWC: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool) -> Tensor:
