@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unweave.contract import UserError
+from unweave.data.ahead import take_rows
 from unweave.data.dataset import Dataset
 from unweave.data.stream import memory_limit
 from unweave.data.table import FactorTable, factor_table, no_factors
@@ -62,8 +63,9 @@ class Arrays(Dataset):
 
     def rows(self, index_B: Tensor) -> Tensor:
         """Images as they are stored."""
-        # Select copies whole rows, five times as fast on a CPU as indexing. Both ways are no-ops in a resident set.
-        rows = self.pixels.index_select(0, index_B.flatten().to(self.pixels.device))
+        if self.resident:
+            return self.pixels.index_select(0, index_B.flatten()).unflatten(0, index_B.shape)
+        rows = take_rows(self.pixels, index_B.flatten().cpu())
         return rows.to(index_B.device).unflatten(0, index_B.shape)
 
     def images(self, index_B: Tensor) -> Tensor:

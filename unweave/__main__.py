@@ -1,0 +1,5 @@
+"""`python -m unweave` is `unweave`."""
+
+from unweave.cli import main
+
+main()
