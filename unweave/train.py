@@ -39,6 +39,7 @@ from unweave.settings import resolve, schedule
 
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
+_STEPS_TOGETHER = 8  # whose batches travel to a GPU in one piece
 
 
 class Progress(NamedTuple):
@@ -264,7 +265,8 @@ def staged(program: Program, step: int) -> Program:
     """The same program with its batches drawn on the host, ahead of the step that needs them."""
     phases, device = len(all_phases(program.method)), program.seed.device
     keys = step_keys(int(program.seed), step, phases)
-    stream = Stream(program.sample, keys, program.batch, pin=device.type == "cuda")  # type: ignore[arg-type]
+    together = phases * (_STEPS_TOGETHER if device.type == "cuda" else 1)
+    stream = Stream(program.sample, keys, program.batch, together=together, pin=device.type == "cuda")  # type: ignore[arg-type]
     return program._replace(sample=Staged(stream, phases, device))
 
 

@@ -98,14 +98,15 @@ def test_an_end_and_an_error_are_handed_on(sets):
     stream.close()
 
 
-def test_staged_batches_stay_in_their_place(sets):
+@pytest.mark.parametrize("steps", [1, 3, 32])
+def test_staged_batches_stay_in_their_place(sets, steps):
     """What an engine that replays a recorded step reads: the same memory, filled anew before every step."""
     resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
-    stream = Stream(streamed, step_keys(0, 0, phases=2), 8)
+    stream = Stream(streamed, step_keys(0, 0, phases=2, block=8), 8, together=2 * steps)
     staged = Staged(stream, 2, "cpu")
     places = [slot.x.data_ptr() for slot in staged._slots]
     key = torch.tensor(0)
-    for step in range(5):
+    for step in range(21):
         staged.advance()
         for phase in range(2):
             seen = staged(key, 8)

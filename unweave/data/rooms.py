@@ -22,6 +22,7 @@ from unweave.data.cache import cached_array
 from unweave.data.dataset import Dataset
 from unweave.data.spec import check_integer
 from unweave.data.threads import one_thread
+from unweave.ops.settled import settled
 
 HUES = tuple(i / 10 for i in range(10))
 SCALES = tuple(np.linspace(0.75, 1.25, 8).tolist())
@@ -240,9 +241,9 @@ class Rooms(Dataset):
         self.register_buffer("sky_and_white", torch.tensor([_SKY, (1.0, 1.0, 1.0)]), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
-        hues_B33 = self.hue_rgb[self.factors(index_B)[:, :3]]
+        hues_B33 = settled(self.hue_rgb[self.factors(index_B)[:, :3]])
         sky, white = self.sky_and_white[:, None]
-        layers_BLX = self.layers[index_B % len(self.layers)]
+        layers_BLX = self.layers[settled(index_B % len(self.layers))]
         # Five products added up rather than one small matrix product: a compiler makes that a single pass.
         x_B3X: Tensor | float = 0.0
         for number, colour in enumerate((sky, *hues_B33.unbind(1), white)):

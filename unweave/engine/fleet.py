@@ -23,9 +23,10 @@ from unweave.contract import Out
 from unweave.engine.graph import Graph, step_inputs
 from unweave.engine.halves import refresh
 from unweave.engine.loop import Advance, Loop, advance, play
-from unweave.engine.optim import Moments, settled
+from unweave.engine.optim import Moments
 from unweave.engine.program import Program, State
 from unweave.nn.conv import convolutions
+from unweave.ops.settled import settled
 
 STRATEGIES = ("loop", "streams", "vmap", "batched")
 _STREAMS = 16
@@ -122,9 +123,16 @@ def _where(moves: Tensor, new: Tensor, old: Tensor) -> Tensor:
 
 
 class Together:
-    """All replicas in one mapped step, with torch's own grouped convolutions or with those of `ops.fleet_conv`."""
+    """All replicas in one mapped step, with torch's own grouped convolutions or with those of `ops.fleet_conv`.
+
+    In full precision a run alone is trained beside a copy of itself: libraries multiply one matrix in another order
+    than several, and after twenty steps of Adam the last bit has become the third digit.
+    """
 
     def __init__(self, programs: Sequence[Program], states: Sequence[State], *, way: str, engine: str) -> None:
+        self.replicas = len(programs)
+        if self.replicas == 1 and programs[0].precision == "float32":
+            programs, states = [*programs] * 2, [*states] * 2
         program, state = stack_programs(programs), stack_states(states)
 
         def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
@@ -140,10 +148,10 @@ class Together:
         before = self.engine.state.step.tolist()
         sums = {name: total.tolist() for name, total in self.engine.total(steps).items()}
         after = self.engine.state.step.tolist()
-        return [_progressed(before[k], after[k], {n: s[k] for n, s in sums.items()}) for k in range(len(before))]
+        return [_progressed(before[k], after[k], {n: s[k] for n, s in sums.items()}) for k in range(self.replicas)]
 
     def states(self) -> list[State]:
-        return [replica_state(self.engine.state, k) for k in range(len(self.engine.state.step))]
+        return [replica_state(self.engine.state, k) for k in range(self.replicas)]
 
 
 def _progressed(before: int, after: int, sums: dict[str, float]) -> Progressed:

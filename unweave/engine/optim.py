@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from unweave.ops.settled import settled
+
 
 class Adam(NamedTuple):
     """One player's optimizer settings. The learning rate is a schedule row (see `program.schedule_row`)."""
@@ -23,21 +25,6 @@ class Moments(NamedTuple):
     mean: list[Tensor]
     square: list[Tensor]
     updates: Tensor
-
-
-@torch.library.custom_op("unweave::settled", mutates_args=())
-def _settled(values: Tensor) -> Tensor:
-    return values.clone()
-
-
-@_settled.register_fake
-def _(values: Tensor) -> Tensor:
-    return torch.empty_like(values)
-
-
-def settled(values: Tensor) -> Tensor:
-    """The same numbers, one per replica, computed once: a compiler would otherwise do it again for every weight."""
-    return _settled(values) if values.dim() else values
 
 
 def _beside(scalar: Tensor, tensor: Tensor) -> Tensor:
