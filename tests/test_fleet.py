@@ -51,6 +51,14 @@ def test_each_run_ends_as_the_folder_it_would_have_alone(tmp_path, strategy):
             assert mine == pytest.approx(its, rel=1e-4, abs=1e-4)
 
 
+def test_a_fleet_of_one_sums_as_a_fleet_of_many(tmp_path):
+    """Trained by the same strategy, a run does not depend on how many are trained beside it."""
+    runs = [{**QUICK, "seed": seed} for seed in range(3)]
+    alone = fit(runs[1:2], out=tmp_path / "one", strategy="batched")
+    among = fit(runs, out=tmp_path / "three", strategy="batched")
+    assert len(alone) == 1 and distance(weights(alone[0].folder.path), weights(among[1].folder.path)) < 1e-6
+
+
 def test_runs_of_different_shapes_train_in_one_call(tmp_path):
     runs = [{**QUICK, "latents": 3}, {**QUICK, "latents": 5}, {**QUICK, "latents": 5, "seed": 1}]
     done = fit(runs, out=tmp_path, strategy="batched")

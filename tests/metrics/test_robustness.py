@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from unweave.contract import UserError
-from unweave.metrics.robustness import irs_score, robustness
-from unweave.metrics.table import read_table
+from unweave.metrics.robustness import _spread, _spread_on_device, irs_score, robustness
+from unweave.metrics.table import classes, read_table
 
 STORED = Path(__file__).parents[1] / "golden"
 CASES = json.loads((STORED / "information.json").read_text())["cases"]
@@ -75,3 +76,15 @@ def test_missing_values_leave_their_row_out_for_that_factor_only():
 def test_options_out_of_range_are_named(option, value):
     with pytest.raises(UserError, match=f"{option}: is {value}; accepted is"):
         irs_score(CODES, FACTORS, **{option: value})
+
+
+@pytest.mark.parametrize("quantile", [0.0, 0.5, 0.99, 1.0])
+def test_spread_is_the_same_where_it_is_computed(quantile):
+    rng = np.random.default_rng(0)
+    factors = rng.integers(0, [3, 40], (500, 2))
+    table = read_table(np.column_stack([factors + rng.normal(size=(500, 2)), rng.normal(size=500)]), factors)
+    for k in range(2):
+        rows, labels = classes(table, k)
+        host = _spread(table.codes, np.arange(3), rows, labels, quantile)
+        device = _spread_on_device(torch.from_numpy(table.codes.T.copy()), rows, labels, quantile)
+        np.testing.assert_allclose(device, host, rtol=1e-12)

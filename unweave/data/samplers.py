@@ -38,7 +38,6 @@ from unweave.data.supervision import (
     read_supervision,
 )  # fmt: skip
 from unweave.ops.noise import fold, random_integers
-from unweave.ops.settled import settled
 
 IMAGES = ("x", "second", "pair", "labelled", "groups", "positive", "negative", "clips")  # fields that are pictures
 _DRAWS: dict[type, Callable[..., Any]] = {
@@ -99,7 +98,9 @@ class Sampler:
         return self.pool[random_integers(key, (batch,), len(self.pool))]
 
     def _images(self, index: Tensor) -> Tensor:
-        return self.data.images(settled(index.flatten())).unflatten(0, index.shape)
+        if index.ndim == 1:
+            return self.data.images(index)
+        return self.data.images(index.flatten()).unflatten(0, index.shape)
 
 
 def supervised_info(data: Dataset, supervision: str = "none") -> DataInfo:

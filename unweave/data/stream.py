@@ -33,7 +33,7 @@ from unweave.contract import Batch
 from unweave.data.samplers import IMAGES, Sampler
 from unweave.ops.noise import fold
 
-_HEADER = 128  # bytes before the first row of the stores written here
+_HEADER = 4096  # bytes before the first row of the stores written here: rows of whole pages then begin with one
 
 
 def memory_limit() -> int:
