@@ -15,13 +15,14 @@ import math
 import torch
 from torch import nn
 
+from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
 from unweave.data import load_data
 from unweave.engine.program import initial_state
 from unweave.methods.aae import AAE
 from unweave.nn.critic import Critic
 from unweave.nn.networks import glorot
 from unweave.ops.mmd import KERNELS, unbiased_mmd
-from unweave.train import build, build_program, find_device, make_engine, optimizer_settings, resolve
+from unweave.settings import resolve
 
 
 def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespace) -> None:

@@ -13,12 +13,13 @@ import time
 import torch
 from parity import supervision
 
+from unweave.build import build, build_program, find_device, find_method, optimizer_settings
 from unweave.data import load_data
 from unweave.engine.fleet import make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.methods import METHODS
 from unweave.nn.conv import convolutions
-from unweave.train import build, build_program, find_device, find_method, optimizer_settings, resolve
+from unweave.settings import resolve
 
 FLOOR = 20.0  # microseconds: 5.3 GFLOP and 80 MB of activations moved once per pass, on one H200
 

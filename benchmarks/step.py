@@ -11,9 +11,10 @@ import time
 
 import torch
 
+from unweave.build import build, build_program, find_device, find_method, make_engine, optimizer_settings
 from unweave.data import load_data
 from unweave.engine.program import initial_state
-from unweave.train import build, build_program, find_device, find_method, make_engine, optimizer_settings, resolve
+from unweave.settings import resolve
 
 
 def seconds_per_step(runner, steps: int, repeats: int) -> list[float]:

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from unweave.build import build, build_program, make_engine, optimizer_settings, staged
 from unweave.data import Sampler
 from unweave.data.arrays import Arrays
 from unweave.data.stream import Stream, Writer, mapped, step_keys
@@ -32,7 +33,6 @@ from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve
-from unweave.train import build, build_program, make_engine, optimizer_settings, staged
 
 
 def write_store(path: Path, count: int) -> None:

@@ -75,10 +75,10 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress display")] = False,
 ) -> None:
     """Train METHOD on a data set into a run folder; with several values or seeds, all of them together."""
+    from unweave.build import find_method
     from unweave.cli_sweep import read_seeds, resume_sweep, split_values, sweep
     from unweave.progress import shown
     from unweave.report import save_samples
-    from unweave.train import find_method
     from unweave.train import resume as resume_run
     from unweave.train import train as start_run
 
@@ -145,10 +145,10 @@ def evaluate(
     device: DeviceOption = "auto",
 ) -> None:
     """Score a run or plain arrays; writes scores.json and heatmap.png, into the run or beside the .npz."""
+    from unweave.build import find_device
     from unweave.evaluate import evaluate as score
     from unweave.evaluate import score_file
     from unweave.report.heatmap import score_rows, write_scores
-    from unweave.train import find_device
 
     named = metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
     options: dict[str, Any] = dict(metrics=named, resamples=resamples, seed=seed, device=find_device(device))
@@ -179,8 +179,8 @@ def report(
     device: DeviceOption = "auto",
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
+    from unweave.build import find_device
     from unweave.report import report as write_report
-    from unweave.train import find_device
 
     made = write_report(runs, out, device=find_device(device))
     out_console.print(f"[bold]{made}[/bold] is written; open it in a browser.")
@@ -195,9 +195,9 @@ def compare(
     device: DeviceOption = "auto",
 ) -> None:
     """Score many runs and put them side by side: a table, scores.csv and one HTML page."""
+    from unweave.build import find_device
     from unweave.cli_sweep import show
     from unweave.compare import find_runs, score_runs, unfinished
-    from unweave.train import find_device
 
     found = find_runs(runs)
     if left := unfinished(found):
@@ -232,11 +232,11 @@ def predict(
     device: DeviceOption = "auto",
 ) -> None:
     """The class of every picture and how sure the model is, as a .csv."""
+    from unweave.build import find_device
     from unweave.evaluate import load
     from unweave.export import write_output
     from unweave.predict import accuracy_lines
     from unweave.predict import predict as classes_of
-    from unweave.train import find_device
 
     trained = load(run, device=find_device(device))
     if str(out.expanduser().resolve()) == trained.config["data_options"].get("factors"):

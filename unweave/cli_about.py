@@ -33,9 +33,9 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
 
 def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list methods")]) -> None:
     """A method's equation, its settings with their defaults, and the paper's values."""
+    from unweave.build import find_method
     from unweave.contract import knobs, stages, static_arguments
     from unweave.methods.few_labels import accepts_labels
-    from unweave.train import find_method
 
     cls = find_method(method)
     Console().print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)

@@ -70,10 +70,10 @@ def run(
     """Train what is not trained yet of study NAME, score it, and set it beside the published numbers."""
     import pandas as pd
 
+    from unweave.build import find_device
     from unweave.cli_sweep import read_seeds
     from unweave.progress import shown_fleet
     from unweave.studies.work import chosen_runs, scale_name, score_study, train_study
-    from unweave.train import find_device
 
     study = _study(name)
     if minutes is not None and not minutes > 0:

@@ -64,9 +64,9 @@ def sweep(
     console: Console,
 ) -> None:
     """Train every combination, then score and compare."""
+    from unweave.build import find_method
     from unweave.fleet import expand, fit
     from unweave.progress import shown_fleet
-    from unweave.train import find_method
 
     methods = [name.strip() for name in method.split(",")]
     for name in methods:

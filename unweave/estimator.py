@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
-from unweave.contract import Method, UserError, static_arguments
-from unweave.data.arrays import Arrays
-from unweave.data.spec import check_name
-from unweave.engine.program import initial_state
-from unweave.settings import resolve
-from unweave.train import (
+from unweave.build import (
     PRECISIONS,
     build,
     build_program,
@@ -30,7 +24,13 @@ from unweave.train import (
     find_method,
     make_engine,
     optimizer_settings,
+    rounding,
 )
+from unweave.contract import Method, UserError, static_arguments
+from unweave.data.arrays import Arrays
+from unweave.data.spec import check_name
+from unweave.engine.program import initial_state
+from unweave.settings import resolve
 
 Shape = tuple[int, int, int]
 Record = dict[str, float]
@@ -111,7 +111,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             low, high = rows.min(), rows.max()
             raise UserError(f"likelihood 'bernoulli' needs X in 0..1, not {low:g}..{high:g}; rescale X or use gaussian")
         data = Arrays(rows.reshape(-1, *shape)).to(config["device"])
-        with _matmul_precision(self.precision):
+        with rounding(self.precision):
             self.method_, self.losses_ = self._train(cls, config, data)
         self.shape_ = shape
         self._sample_shape = tuple(np.shape(X)[1:]) if image else (rows.shape[1],)
@@ -263,14 +263,3 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer):
         return _whole("random_state", random_state, 0)
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-@contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
-    before = torch.get_float32_matmul_precision()
-    if precision == "tf32":
-        torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from unweave.build import build, build_program, find_device, find_method, rounding, streams
 from unweave.contract import Method, UserError, stages
 from unweave.data import Dataset, load_data
 from unweave.data.spec import check_name
@@ -25,7 +26,7 @@ from unweave.engine.program import State, initial_state
 from unweave.evaluate import Trained, load
 from unweave.methods import variant
 from unweave.runs import RunFolder
-from unweave.train import build, build_program, data_label, find_device, find_method, prepare, rehearse, streams
+from unweave.train import data_label, prepare, rehearse
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0  # hundreds of states are gigabytes: what a kill costs is bounded in time instead
 _MEMORY_SHARE = 0.8
@@ -270,13 +271,9 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
     cohort[0].data.to(config["device"])
     lost: dict[int, int] = {}
     methods: list[Any] = [None] * len(cohort)
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if config["precision"] == "tf32" else before)
-    try:
+    with rounding(config["precision"]):
         for stage in range(len(stages(cohort[0].cls))):
             methods = _fit_stage(cohort, methods, stage, strategy, lost, clock)
-    finally:
-        torch.set_float32_matmul_precision(before)
     results: dict[Path, Trained | Diverged] = {}
     for k, (run, method) in enumerate(zip(cohort, methods, strict=True)):
         if k in lost:

@@ -10,36 +10,39 @@ from typing import Any, NamedTuple
 
 import torch
 
+from unweave.build import (
+    build,
+    build_program,
+    find_device,
+    find_engine,
+    find_method,
+    make_engine,
+    optimizer_settings,
+    rounding,
+    staged,
+    streams,
+)
 from unweave.contract import (
     Method,
     UserError,
     all_phases,
     is_supervised,
-    knobs,
     own_arguments,
     player_parameters,
     stages,
 )
-from unweave.data import OWN, Dataset, Sampler, load_data, supervised_info
+from unweave.data import OWN, Dataset, load_data, supervised_info
 from unweave.data.listed import settled
-from unweave.data.spec import check_name
-from unweave.data.stream import Staged, Stream, step_keys
+from unweave.data.stream import Staged
 from unweave.data.supervision import check_needs, default_supervision
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
-from unweave.engine.graph import Graph
-from unweave.engine.loop import Loop, play
-from unweave.engine.optim import Adam
-from unweave.engine.program import Program, State, initial_state, schedule_row
+from unweave.engine.loop import play
+from unweave.engine.program import initial_state
 from unweave.evaluate import Trained, load
 from unweave.methods import METHODS, variant
 from unweave.methods.few_labels import accepts_labels
-from unweave.ops.noise import fold
 from unweave.runs import RunFolder, environment
-from unweave.settings import resolve, schedule
-
-ENGINES = ("auto", "loop", "compiled", "graph")
-PRECISIONS = ("float32", "tf32", "bf16")
-_STEPS_TOGETHER = 8  # whose batches travel to a GPU in one piece
+from unweave.settings import resolve
 
 
 class Progress(NamedTuple):
@@ -170,11 +173,6 @@ def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> Non
             play(program, state, phase)
 
 
-def streams(config: Mapping[str, Any], data: Dataset) -> bool:
-    """Whether batches are made ahead of the step on the host: the set is not to be held in memory, or on the device."""
-    return not getattr(data, "resident", True)
-
-
 def resume(
     path: str | Path,
     *,
@@ -204,15 +202,11 @@ def _fit(
     """Every stage in order, from wherever the folder stands."""
     data = data.to("cpu" if streams(config, data) else config["device"])
     begun, method = saved_stage(folder), None
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if config["precision"] == "tf32" else before)
-    try:
+    with rounding(config["precision"]):
         for stage, stage_cls in enumerate(stages(cls)):
             method = build(stage_cls, config, data, method, stage)
             if begun is None or stage >= begun:
                 _fit_stage(folder, config, method, data, stage, resumed=begun == stage, observe=observe)
-    finally:
-        torch.set_float32_matmul_precision(before)
     assert method is not None
     folder.save("weights.safetensors", method.state_dict(), steps=str(config["steps"]), stage=str(stage))
     return Trained(folder, dict(config), method.eval(), data.to(config["device"]))
@@ -261,15 +255,6 @@ def _fit_stage(
     method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
 
 
-def staged(program: Program, step: int) -> Program:
-    """The same program with its batches drawn on the host, ahead of the step that needs them."""
-    phases, device = len(all_phases(program.method)), program.seed.device
-    keys = step_keys(int(program.seed), step, phases)
-    together = phases * (_STEPS_TOGETHER if device.type == "cuda" else 1)
-    stream = Stream(program.sample, keys, program.batch, together=together, pin=device.type == "cuda")  # type: ignore[arg-type]
-    return program._replace(sample=Staged(stream, phases, device))
-
-
 def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:
     broken = [name for name, value in logs.items() if not math.isfinite(value)]
     if broken:
@@ -277,77 +262,6 @@ def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> No
             f"training diverged: {broken[0]} is not finite by step {step} of run '{folder.path}'; "
             "use a smaller lr, or clip (for instance clip=10)"
         )
-
-
-def build(
-    cls: type[Method], config: Mapping[str, Any], data: Dataset, previous: Method | None = None, stage: int = 0
-) -> Method:
-    """The method with its initial weights, which are a function of the seed (and stage) alone."""
-    later = {} if previous is None else {"previous": previous.cpu()}
-    arguments = own_arguments(cls, config["arguments"])
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config["seed"] + stage * 2**40)
-        told = supervised_info(data, config["supervision"])
-        return cls(told, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
-
-
-def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:
-    """What the engine needs to know of one stage of a run."""
-    device = config["device"]
-    rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
-    adams = {
-        player: Adam(schedule_row(_row(s["lr"]), device), tuple(s["betas"]), s["eps"], _clip(s["clip"], device))
-        for player, s in config["optimizer"].items()
-    }
-    seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
-    # Supervision that no stage can use is refused; what one stage needs, another may do without.
-    later = any(is_supervised(cls.needs) for cls in stages(type(method))[1:])
-    used = is_supervised(method.needs) or (stage == 0 and not later)
-    return Program(
-        method=method,
-        sample=Sampler(data, method.needs, config["supervision"] if used else "none", seed=config["seed"]),
-        batch=config["batch"],
-        seed=fold(seed, stage) if stage else seed,
-        hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
-        adams={player: adams[player] for player in method.players},
-        owned=player_parameters(method),
-        precision=config["precision"],
-        run=seed,
-    )
-
-
-def _clip(largest: float, device: str) -> torch.Tensor | None:
-    return torch.tensor(largest, device=device) if largest else None
-
-
-def _row(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
-    """The engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
-    if engine == "auto":
-        engine = "graph" if program.seed.is_cuda else "loop"
-    if engine == "loop":
-        return Loop(program, state)
-    return Graph(program, state, capture=engine == "graph")
-
-
-def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -> dict[str, dict[str, Any]]:
-    """The paper's recipe by player, with the user's learning rate for all of them if one is given."""
-    found: dict[str, dict[str, Any]] = {}
-    if not 0 <= clip < math.inf:
-        raise UserError(f"clip {clip:g} is out of range; use 0 (off) or more")
-    recipes = {player: stage.recipe.get(player, {}) for stage in stages(cls) for player in stage.players}
-    for player, published in recipes.items():
-        recipe = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **published, "clip": clip}
-        if lr is not None:
-            recipe["lr"] = schedule("lr", lr)
-            ends = recipe["lr"][:2] if isinstance(recipe["lr"], tuple) else (recipe["lr"],)
-            if not all(0 <= end < math.inf for end in ends):
-                raise UserError(f"lr {lr} is out of range; use 0 or more")
-        found[player] = recipe
-    return found
 
 
 def default_folder(config: Mapping[str, Any]) -> Path:
@@ -358,37 +272,3 @@ def data_label(config: Mapping[str, Any]) -> str:
     """The data's name in a file name: of your own, that of the folder or file."""
     path = config["data_options"].get("path")
     return Path(str(path)).stem if path and config["data"] in OWN else str(config["data"])
-
-
-def find_method(method: str | type[Method]) -> type[Method]:
-    if isinstance(method, str):
-        check_name("method", method, METHODS)
-        return METHODS[method]
-    return method
-
-
-def find_engine(engine: str) -> str:
-    check_name("engine", engine, ENGINES)
-    return engine
-
-
-def find_device(device: str, precision: str = "float32") -> str:
-    """The device to use; "auto" is the first CUDA device, else the CPU."""
-    check_name("precision", precision, PRECISIONS)
-    found = _existing(device)
-    if precision == "bf16" and not found.startswith("cuda"):
-        raise UserError(f"precision 'bf16' is for CUDA devices; use float32 on device '{found}'")
-    return found
-
-
-def _existing(device: str) -> str:
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = device.split(":")[0]
-    if kind not in ("cpu", "cuda", "mps"):
-        raise UserError(f"device '{device}' is unknown; use auto, cpu, cuda, cuda:N or mps")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device '{device}' is not there: this machine has no usable CUDA device; use cpu")
-    if kind == "mps" and not torch.backends.mps.is_available():
-        raise UserError(f"device '{device}' is not there: this machine has no usable MPS device; use cpu")
-    return device

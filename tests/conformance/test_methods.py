@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import unweave as uw
+from unweave.build import build, build_program, optimizer_settings
 from unweave.contract import Batch, all_phases, knobs, player_parameters, stages
 from unweave.data.supervision import default_supervision
 from unweave.engine.fleet import make_fleet
@@ -20,7 +21,7 @@ from unweave.engine.program import draw_noise, initial_state
 from unweave.methods import METHODS
 from unweave.nn.conv import convolutions
 from unweave.nn.critic import Critic
-from unweave.train import build, build_program, optimizer_settings, resolve
+from unweave.settings import resolve
 
 # Variants whose program differs from the default's, so that they are tested as methods of their own.
 AFTER = "q(z|x) q(y|z,x); p(x|y,z) p(z|y); labels: y; z: normal"  # the class is read off the other variable

@@ -7,12 +7,13 @@ import torch
 from torch import nn
 
 import unweave as uw
+from unweave.build import build, build_program, optimizer_settings
 from unweave.contract import Batch, DataInfo, knobs
 from unweave.engine.loop import Loop, advance
 from unweave.engine.program import initial_state
 from unweave.nn import networks
 from unweave.nn.critic import Critic
-from unweave.train import build, build_program, optimizer_settings, resolve
+from unweave.settings import resolve
 
 DRAWS = {"normal": torch.randn, "uniform": torch.rand}
 

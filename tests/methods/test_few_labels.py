@@ -11,6 +11,7 @@ from torch import nn
 
 import unweave as uw
 from unweave import cli
+from unweave.build import build, build_program
 from unweave.contract import Method, Out, knobs, player_parameters, static_arguments
 from unweave.data.arrays import Arrays
 from unweave.engine.loop import advance
@@ -22,7 +23,7 @@ from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic
 from unweave.ops.label_terms import LABEL_TERMS
 from unweave.report.text import command_parts
-from unweave.train import build, build_program, prepare
+from unweave.train import prepare
 
 COMPOSE = ["vae", "beta_vae", "annealed_vae", "factor_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii", "info_vae"]
 TINY = {"net": "small", "latents": 4, "batch": 8, "steps": 6, "log_every": 2, "device": "cpu"}

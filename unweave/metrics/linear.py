@@ -107,7 +107,7 @@ def fit_logistics(
         return value_P, (slope_PEV * held).flatten(1)
 
     which = torch.arange(len(found_PEV), device=x_NE.device)
-    point = found_PEV.flatten(1)
+    point = found_PEV.flatten(1).clone()
     value, slope = loss(point, which)
     past: list[tuple[Tensor, Tensor, Tensor]] = []  # steps, changes of the slope, and 1 / their product
     for _ in range(iterations):

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from unweave.build import find_device, find_method
 from unweave.compare import score_runs
 from unweave.contract import UserError, knobs, stages
 from unweave.data import Dataset, load_data
@@ -22,7 +23,6 @@ from unweave.evaluate import Trained
 from unweave.fleet import Diverged, FleetProgress, Observer, fit
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
-from unweave.train import find_device, find_method
 
 Done = Trained | Diverged | None  # None: the time did not suffice
 _PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own

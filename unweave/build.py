@@ -1,0 +1,167 @@
+"""From a run's config to what trains it: the method, its program, its optimizer settings, the engine, the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from unweave.contract import (
+    Method,
+    UserError,
+    all_phases,
+    is_supervised,
+    knobs,
+    own_arguments,
+    player_parameters,
+    stages,
+)
+from unweave.data import Dataset, Sampler, supervised_info
+from unweave.data.spec import check_name
+from unweave.data.stream import Staged, Stream, step_keys
+from unweave.engine.graph import Graph
+from unweave.engine.loop import Loop
+from unweave.engine.optim import Adam
+from unweave.engine.program import Program, State, schedule_row
+from unweave.methods import METHODS
+from unweave.ops.noise import fold
+from unweave.settings import schedule
+
+ENGINES = ("auto", "loop", "compiled", "graph")
+PRECISIONS = ("float32", "tf32", "bf16")
+_STEPS_TOGETHER = 8  # whose batches travel to a GPU in one piece
+
+
+def find_method(method: str | type[Method]) -> type[Method]:
+    if isinstance(method, str):
+        check_name("method", method, METHODS)
+        return METHODS[method]
+    return method
+
+
+def find_engine(engine: str) -> str:
+    check_name("engine", engine, ENGINES)
+    return engine
+
+
+def find_device(device: str, precision: str = "float32") -> str:
+    """The device to use; "auto" is the first CUDA device, else the CPU."""
+    check_name("precision", precision, PRECISIONS)
+    found = _existing(device)
+    if precision == "bf16" and not found.startswith("cuda"):
+        raise UserError(f"precision 'bf16' is for CUDA devices; use float32 on device '{found}'")
+    return found
+
+
+def _existing(device: str) -> str:
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind = device.split(":")[0]
+    if kind not in ("cpu", "cuda", "mps"):
+        raise UserError(f"device '{device}' is unknown; use auto, cpu, cuda, cuda:N or mps")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device '{device}' is not there: this machine has no usable CUDA device; use cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise UserError(f"device '{device}' is not there: this machine has no usable MPS device; use cpu")
+    return device
+
+
+@contextmanager
+def rounding(precision: str) -> Iterator[None]:
+    """How float32 products may be rounded meanwhile: tf32 only if asked for, whatever the libraries' own habits are."""
+    products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else products)
+    torch.backends.cudnn.allow_tf32 = precision != "float32"
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(products)
+        torch.backends.cudnn.allow_tf32 = convolutions
+
+
+def build(
+    cls: type[Method], config: Mapping[str, Any], data: Dataset, previous: Method | None = None, stage: int = 0
+) -> Method:
+    """The method with its initial weights, which are a function of the seed (and stage) alone."""
+    later = {} if previous is None else {"previous": previous.cpu()}
+    arguments = own_arguments(cls, config["arguments"])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config["seed"] + stage * 2**40)
+        told = supervised_info(data, config["supervision"])
+        return cls(told, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
+
+
+def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:
+    """What the engine needs to know of one stage of a run."""
+    device = config["device"]
+    rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
+    adams = {
+        player: Adam(schedule_row(_row(s["lr"]), device), tuple(s["betas"]), s["eps"], _clip(s["clip"], device))
+        for player, s in config["optimizer"].items()
+    }
+    seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
+    # Supervision that no stage can use is refused; what one stage needs, another may do without.
+    later = any(is_supervised(cls.needs) for cls in stages(type(method))[1:])
+    used = is_supervised(method.needs) or (stage == 0 and not later)
+    return Program(
+        method=method,
+        sample=Sampler(data, method.needs, config["supervision"] if used else "none", seed=config["seed"]),
+        batch=config["batch"],
+        seed=fold(seed, stage) if stage else seed,
+        hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
+        adams={player: adams[player] for player in method.players},
+        owned=player_parameters(method),
+        precision=config["precision"],
+        run=seed,
+    )
+
+
+def _clip(largest: float, device: str) -> torch.Tensor | None:
+    return torch.tensor(largest, device=device) if largest else None
+
+
+def _row(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
+    """The engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
+    if engine == "auto":
+        engine = "graph" if program.seed.is_cuda else "loop"
+    if engine == "loop":
+        return Loop(program, state)
+    return Graph(program, state, capture=engine == "graph")
+
+
+def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -> dict[str, dict[str, Any]]:
+    """The paper's recipe by player, with the user's learning rate for all of them if one is given."""
+    found: dict[str, dict[str, Any]] = {}
+    if not 0 <= clip < math.inf:
+        raise UserError(f"clip {clip:g} is out of range; use 0 (off) or more")
+    recipes = {player: stage.recipe.get(player, {}) for stage in stages(cls) for player in stage.players}
+    for player, published in recipes.items():
+        recipe = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **published, "clip": clip}
+        if lr is not None:
+            recipe["lr"] = schedule("lr", lr)
+            ends = recipe["lr"][:2] if isinstance(recipe["lr"], tuple) else (recipe["lr"],)
+            if not all(0 <= end < math.inf for end in ends):
+                raise UserError(f"lr {lr} is out of range; use 0 or more")
+        found[player] = recipe
+    return found
+
+
+def streams(config: Mapping[str, Any], data: Dataset) -> bool:
+    """Whether batches are made ahead of the step on the host: the set is not to be held in memory, or on the device."""
+    return not getattr(data, "resident", True)
+
+
+def staged(program: Program, step: int) -> Program:
+    """The same program with its batches drawn on the host, ahead of the step that needs them."""
+    phases, device = len(all_phases(program.method)), program.seed.device
+    keys = step_keys(int(program.seed), step, phases)
+    together = phases * (_STEPS_TOGETHER if device.type == "cuda" else 1)
+    stream = Stream(program.sample, keys, program.batch, together=together, pin=device.type == "cuda")  # type: ignore[arg-type]
+    return program._replace(sample=Staged(stream, phases, device))
