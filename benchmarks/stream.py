@@ -2,7 +2,7 @@
 
 python benchmarks/stream.py                    # 60,000 pictures, and the file thrown out of memory before every step
 python benchmarks/stream.py --limit 2          # a file of twice the 2 GB of memory, cache included; Linux, root
-python benchmarks/stream.py --limit 2 --device cuda
+python benchmarks/stream.py --limit 16 --device cuda --net locatello --steps 1000
 
 The step is the engine's own. "cold" asks the system to forget the file before every step, which is worse than any
 set that is merely larger than memory. What a system cannot be asked (a container over a host that keeps the file) is
@@ -42,13 +42,13 @@ def write_store(path: Path, count: int) -> None:
             writer.add(block[number % len(block)])
 
 
-def engine_of(data: Arrays, net: str, batch: int, device: str) -> Loop | Graph:
+def engine_of(data: Arrays, net: str, batch: int, device: str, precision: str | None = None) -> Loop | Graph:
     """The engine as `train` makes it: batches of a set that is not held in memory are made ahead of the step."""
     cls = METHODS["vae"]
     arguments, hyper = resolve(cls, {"net": net})
     optimizer = optimizer_settings(cls, None, 0.0)
     config = dict(arguments=arguments, hyper=hyper, optimizer=optimizer, seed=0, device=device, batch=batch)
-    config |= dict(supervision="none", precision="bf16" if device == "cuda" else "float32", steps=1)
+    config |= dict(supervision="none", precision=precision or ("bf16" if device == "cuda" else "float32"), steps=1)
     data = data if data.resident is False else data.to(device)
     method = build(cls, config, data)
     program = build_program(config, method, data)
@@ -77,16 +77,22 @@ def limited(options: argparse.Namespace) -> None:
     """The rate of steps on a set in memory, and on a file of twice the memory, in turns."""
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
-        path, count = folder / "store.npy", int(2e9 * options.limit) // (3 * 64 * 64)
-        write_store(path, count)
-        os.sync()
+        path, count = options.store or folder / "store.npy", int(2e9 * options.limit) // (3 * 64 * 64)
+        if not path.exists():
+            write_store(path, count)
+            os.sync()
+        if options.prepare:
+            return
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         confine(options.limit)
         store = mapped(path)
         sets = {"memory": Arrays(np.array(store[:10_000])), "file": Arrays(store, copy=False, resident=False)}
         print(f"{store.nbytes / 1e9:.2f} GB in the file, {options.limit:g} GB of memory, torch {torch.__version__}")
-        engines = {name: engine_of(data, options.net, options.batch, options.device) for name, data in sets.items()}
+        engines = {
+            name: engine_of(data, options.net, options.batch, options.device, options.precision)
+            for name, data in sets.items()
+        }
         for engine in engines.values():
             engine.run(options.steps)  # what is made once is made now
         rates: dict[str, list[float]] = {name: [] for name in sets}
@@ -123,6 +129,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, help="GB of memory; the file is twice as large")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--folder", help="where to write the file")
+    parser.add_argument("--store", type=Path, help="a file to keep: written if it is not there")
+    parser.add_argument("--prepare", action="store_true", help="only write the file")
+    parser.add_argument("--precision", help="bf16 on a GPU, float32 on a CPU if left out")
     options = parser.parse_args()
     if options.limit:
         limited(options)
