@@ -32,7 +32,6 @@ from unweave.settings import schedule
 
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
-_STEPS_TOGETHER = 8  # whose batches travel to a GPU in one piece
 
 
 def find_method(method: str | type[Method]) -> type[Method]:
@@ -153,7 +152,7 @@ def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -
     return found
 
 
-def streams(config: Mapping[str, Any], data: Dataset) -> bool:
+def streams(data: Dataset) -> bool:
     """Whether batches are made ahead of the step on the host: the set is not to be held in memory, or on the device."""
     return not getattr(data, "resident", True)
 
@@ -162,6 +161,5 @@ def staged(program: Program, step: int) -> Program:
     """The same program with its batches drawn on the host, ahead of the step that needs them."""
     phases, device = len(all_phases(program.method)), program.seed.device
     keys = step_keys(int(program.seed), step, phases)
-    together = phases * (_STEPS_TOGETHER if device.type == "cuda" else 1)
-    stream = Stream(program.sample, keys, program.batch, together=together, pin=device.type == "cuda")  # type: ignore[arg-type]
+    stream = Stream(program.sample, keys, program.batch, pin=device.type == "cuda")  # type: ignore[arg-type]
     return program._replace(sample=Staged(stream, phases, device))

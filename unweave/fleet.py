@@ -143,7 +143,7 @@ def _prepared(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> lis
         name = given.get("data", "sprites")
         data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
         config, cls, data = prepare(given["method"], data, **options)
-        if config["device"].startswith("cuda") and streams(config, data):
+        if config["device"].startswith("cuda") and streams(data):
             raise UserError(
                 f"data '{name}' is not to be held on the device, which a fleet needs; train its runs one by one"
             )

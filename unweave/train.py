@@ -162,7 +162,7 @@ def prepare(
 
 def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
     """One forward pass before anything is written: what is wrong with a setting shows here."""
-    if streams(config, data):
+    if streams(data):
         config = {**config, "device": "cpu", "precision": "float32"}
     data.to(config["device"])
     method = build(cls, config, data)
@@ -200,7 +200,7 @@ def _fit(
     observe: Callable[[Progress], None] | None,
 ) -> Trained:
     """Every stage in order, from wherever the folder stands."""
-    data = data.to("cpu" if streams(config, data) else config["device"])
+    data = data.to("cpu" if streams(data) else config["device"])
     begun, method = saved_stage(folder), None
     with rounding(config["precision"]):
         for stage, stage_cls in enumerate(stages(cls)):
@@ -231,7 +231,7 @@ def _fit_stage(
     begun_at, began = int(state.step), time.monotonic()
     if begun_at < steps:
         program = build_program(config, method, data, stage)
-        if streams(config, data):
+        if streams(data):
             program = staged(program, begun_at)
         runner = make_engine(program, state, config["engine"])
         done = begun_at

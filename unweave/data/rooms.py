@@ -22,7 +22,6 @@ from unweave.data.cache import cached_array
 from unweave.data.dataset import Dataset
 from unweave.data.spec import check_integer
 from unweave.data.threads import one_thread
-from unweave.ops.settled import settled
 
 HUES = tuple(i / 10 for i in range(10))
 SCALES = tuple(np.linspace(0.75, 1.25, 8).tolist())
@@ -241,13 +240,9 @@ class Rooms(Dataset):
         self.register_buffer("sky_and_white", torch.tensor([_SKY, (1.0, 1.0, 1.0)]), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
-        hues_B33, view_B = self.hue_rgb[self.factors(index_B)[:, :3]], index_B % len(self.layers)
-        told = settled(torch.cat([hues_B33.flatten(1), view_B[:, None].float()], dim=1))  # once, not for every pixel
-        sky, white = self.sky_and_white[:, None]
-        layers_BLX = self.layers[told[:, 9].long()]
-        # Five products added up rather than one small matrix product: a compiler makes that a single pass.
-        x_B3X: Tensor | float = 0.0
-        for number, colour in enumerate((sky, *told[:, :9].unflatten(1, (3, 3)).unbind(1), white)):
-            layer_BX = (layers_BLX[:, number].float() - _ZERO) * (1.0 / _UNIT)
-            x_B3X = x_B3X + colour[..., None] * layer_BX[:, None]
-        return torch.as_tensor(x_B3X).clamp(0.0, 1.0).reshape(-1, *self.shape)
+        factors_BK = self.factors(index_B)
+        layers = (self.layers[index_B % len(self.layers)].float() - _ZERO) * (1.0 / _UNIT)
+        hues_B33 = self.hue_rgb[factors_BK[:, :3]]
+        sky, white = self.sky_and_white[:, None, None].expand(2, len(index_B), 1, 3)
+        colours_B35 = torch.cat([sky, hues_B33, white], dim=1).transpose(1, 2)
+        return (colours_B35 @ layers).clamp(0.0, 1.0).reshape(-1, *self.shape)

@@ -5,7 +5,7 @@ and the system keeps as many of them in memory as there is room for. A GPU canno
 coming batches on the host, with the same keys and the same arithmetic as if the set were on the device, and they
 travel while the step before them runs:
 
-    stream = Stream(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, together=phases, pin=True)
+    stream = Stream(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
     staged = Staged(stream, phases, device)
     program = program._replace(sample=staged)    # the step is recorded on staged's memory
     staged.advance(); graph.replay()             # before every step, which the engines do
@@ -109,9 +109,8 @@ def step_keys(seed: int, step: int, phases: int = 1, block: int = 32) -> Iterato
 class Stream:
     """The batches of a stream of keys (given in blocks), in order, made ahead by threads of their own.
 
-    Many threads, because one that touches a page that is not in memory waits for the disk; several batches at once,
-    because a batch by itself is little work. Images stay bytes where the data set has them so: a quarter of the load
-    on the way to a device. Close it when done.
+    Many threads, because one that touches a page that is not in memory waits for the disk. Images stay bytes where
+    the data set has them so: a quarter of the load on the way to a device. Close it when done.
     """
 
     def __init__(
@@ -120,34 +119,22 @@ class Stream:
         keys: Iterator[Tensor],
         batch: int,
         *,
-        together: int = 1,
         ahead: int = 16,
         threads: int = 8,
         pin: bool = False,
     ) -> None:
         self.sampler, self.keys, self.batch, self.ahead, self.pin = sampler, keys, batch, ahead, pin
-        self.together = together
         self.rows = getattr(sampler.data, "rows", sampler.data.images)
         # One thread for each one's tensor operations: the other cores are the step's.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         self._plans: deque[dict[str, Tensor]] = deque()
         self._coming: deque[Future[Batch]] = deque()
-        self._ready: deque[Batch] = deque()
         self._block = self._threads.submit(self._plan)
 
     def __iter__(self) -> Stream:
         return self
 
     def __next__(self) -> Batch:
-        """The next batch."""
-        if not self._ready:
-            several = self.several()
-            count = len(next(field for field in several if field is not None))
-            self._ready.extend(Batch(*(None if f is None else f[n] for f in several)) for n in range(count))
-        return self._ready.popleft()
-
-    def several(self) -> Batch:
-        """The next `together` batches (fewer at the end of a block), every field with that leading axis."""
         while len(self._coming) < self.ahead and (plan := self._next_plan()) is not None:
             self._coming.append(self._threads.submit(self._fetch, plan))
         if not self._coming:
@@ -170,8 +157,8 @@ class Stream:
         if keys is None:
             return []
         plans = torch.vmap(lambda key: self.sampler.plan(key, self.batch))(keys)
-        needed = {name: plans[name].split(self.together) for name in self.sampler.needs}
-        return [dict(zip(needed, part, strict=True)) for part in zip(*needed.values(), strict=True)]
+        needed = {name: plans[name].unbind() for name in self.sampler.needs}
+        return [{name: steps[number] for name, steps in needed.items()} for number in range(len(keys))]
 
     def _fetch(self, plan: dict[str, Tensor]) -> Batch:
         made = {name: self._pictures(value) if name in IMAGES else value for name, value in plan.items()}
@@ -184,18 +171,16 @@ class Stream:
 class Staged:
     """A step's batches in device memory that never moves, for an engine that replays a recorded step.
 
-    Batches travel several steps at once, while the steps before them run, and `advance` puts those of the next step
-    in their place.
+    Each batch lands beside the one in use and is put in its place by `advance`, both in the order of the device.
     """
 
     def __init__(self, stream: Stream, phases: int, device: torch.device | str) -> None:
         self.stream, self.phases = stream, phases
         self._turn = 0
         self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
-        self._landing = [_on(device, stream.several())]  # at most two of them: one in use, one on its way
-        self._slots = [_at(self._landing[0], phase, clone=True) for phase in range(phases)]
-        self._used, self._count = 0, _length(self._landing[0])
-        self._land()
+        first = [next(stream) for _ in range(phases)]
+        self._landing = [Batch(*(None if f is None else f.to(device) for f in batch)) for batch in first]
+        self._slots = [Batch(*(None if f is None else f.clone() for f in batch)) for batch in self._landing]
 
     def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
         """What the recorded step calls, once a phase in order; the key has done its work on the host."""
@@ -204,48 +189,24 @@ class Staged:
         return Batch(*(f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in slot))
 
     def advance(self) -> None:
-        """Put the batches of the coming step in place; at the end of those that are here, send for more."""
-        if self._used == self._count:
-            if self._side is not None:
-                torch.cuda.current_stream(self._side.device).wait_stream(self._side)
-            self._landing.reverse()
-            self._used, self._count = 0, _length(self._landing[0])
-            self._land()
-        for phase, slot in enumerate(self._slots):
-            _copy(_at(self._landing[0], self._used + phase), slot)
-        self._used += self.phases
-
-    def _land(self) -> None:
-        """The next batches set out for the place that is not in use, once nothing reads it any more."""
-        try:
-            coming = self.stream.several()
-        except StopIteration:  # all are here
+        """Put the batches of the coming step in place and send for those of the one after."""
+        if self._side is None:
+            self._copy(self._landing, self._slots)
+            self._fetch()
             return
-        if self._side is not None:
-            self._side.wait_stream(torch.cuda.current_stream(self._side.device))
-        with torch.cuda.stream(self._side):  # nothing, without one
-            if len(self._landing) == 1 or _length(self._landing[1]) != _length(coming):
-                device = next(field for field in self._landing[0] if field is not None).device
-                self._landing[1:] = [
-                    Batch(*(None if f is None else torch.empty_like(f, device=device) for f in coming))
-                ]
-            _copy(coming, self._landing[1])
+        here = torch.cuda.current_stream(self._side.device)
+        here.wait_stream(self._side)
+        self._copy(self._landing, self._slots)
+        self._side.wait_stream(here)
+        with torch.cuda.stream(self._side):
+            self._fetch()
 
+    def _fetch(self) -> None:
+        self._copy([next(self.stream) for _ in range(self.phases)], self._landing)
 
-def _on(device: torch.device | str, batch: Batch) -> Batch:
-    return Batch(*(None if field is None else field.to(device) for field in batch))
-
-
-def _length(several: Batch) -> int:
-    return len(next(field for field in several if field is not None))
-
-
-def _at(several: Batch, place: int, *, clone: bool = False) -> Batch:
-    found = (None if field is None else field[place] for field in several)
-    return Batch(*(field.clone() if clone and field is not None else field for field in found))
-
-
-def _copy(source: Batch, target: Batch) -> None:
-    for value, place in zip(source, target, strict=True):
-        if value is not None and place is not None:
-            place.copy_(value, non_blocking=True)
+    @staticmethod
+    def _copy(come_from: list[Batch], go_to: list[Batch]) -> None:
+        for source, target in zip(come_from, go_to, strict=True):
+            for value, place in zip(source, target, strict=True):
+                if value is not None and place is not None:
+                    place.copy_(value, non_blocking=True)

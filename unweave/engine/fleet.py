@@ -26,7 +26,7 @@ from unweave.engine.loop import Advance, Loop, advance, play
 from unweave.engine.optim import Moments
 from unweave.engine.program import Program, State
 from unweave.nn.conv import convolutions
-from unweave.ops.settled import settled
+from unweave.ops.once import once
 
 STRATEGIES = ("loop", "streams", "vmap", "batched")
 _STREAMS = 16
@@ -108,7 +108,7 @@ def guarded(advance: Advance) -> Advance:
         moves = state.step < program.last  # type: ignore[operator]
         for value in logs.values():
             moves = moves & value.isfinite()
-        moves = settled(moves)
+        moves = once(moves)
         pairs = zip(state.tensors(), after.tensors(), strict=True)
         kept = (_where(moves, new, old) for (_, old), (_, new) in pairs)
         return state.filled(kept), {name: torch.where(moves, value, 0.0) for name, value in logs.items()}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.ops.settled import settled
+from unweave.ops.once import once
 
 
 class Adam(NamedTuple):
@@ -36,24 +36,21 @@ def clipped(grads: list[Tensor], largest: Tensor) -> list[Tensor]:
     """The gradients, scaled so that their joint norm is at most `largest` (of each replica, if that has an axis)."""
     squares = [g.square().reshape(*largest.shape, -1).sum(-1) for g in grads]
     norm = torch.stack(squares).sum(0).sqrt()
-    scale = settled((largest / (norm + 1e-12)).clamp(max=1.0))
+    scale = once((largest / (norm + 1e-12)).clamp(max=1.0))
     return [g * _beside(scale, g) for g in grads]
 
 
 def update(
     adam: Adam, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
 ) -> tuple[list[Tensor], Moments]:
-    """Kingma & Ba 2015, algorithm 1: new parameters and new memory.
-
-    Tensor by tensor: what a compiler makes of a list of them at once ("foreach") moves half as many bytes a second.
-    """
+    """Kingma & Ba 2015, algorithm 1: new parameters and new memory."""
     if adam.clip is not None:
         grads = clipped(grads, adam.clip)
     first, second = adam.betas
     count = memory.updates + 1.0
     # m/(1 - b1^t) / (sqrt(v/(1 - b2^t)) + eps), with both corrections drawn into two scalars
     root = torch.sqrt(1.0 - second**count)
-    rate, floor = settled(lr * root / (1.0 - first**count)), settled(adam.eps * root)
+    rate, floor = once(lr * root / (1.0 - first**count)), once(adam.eps * root)
     mean = [torch.lerp(m, g, 1.0 - first) for m, g in zip(memory.mean, grads, strict=True)]
     square = [torch.lerp(v, g * g, 1.0 - second) for v, g in zip(memory.square, grads, strict=True)]
     moved = [

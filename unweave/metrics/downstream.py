@@ -49,8 +49,7 @@ def accuracies(
         some = splits[part[0]]._replace(factors=part[1])
         return fit(some, MODELS[model], seed=seed, device=device).accuracy
 
-    on_host = device is None or torch.device(device).type == "cpu"  # a GPU's work is one queue whoever fills it
-    learnt = side_by_side(one, parts) if model == "logistic" and on_host else [one(part) for part in parts]
+    learnt = side_by_side(one, parts, device) if model == "logistic" else [one(part) for part in parts]
     found = {(i, k): value for (i, factors), values in zip(parts, learnt) for k, value in zip(factors, values)}
     return [
         np.array([found[i, k] if (i, k) in found else constant_accuracy(some, k) for k in split.factors])

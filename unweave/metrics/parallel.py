@@ -13,12 +13,20 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-def side_by_side(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
+def on_host(device: torch.device | str | None) -> bool:
+    """Whether work for this device is done by the CPU's cores."""
+    return device is None or torch.device(device).type == "cpu"
+
+
+def side_by_side(
+    work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device | str | None = None
+) -> list[Result]:
     """The result of each job, in their order; as many jobs at once as torch may use threads.
 
-    Every job keeps to one thread: small operations gain little from being divided between the cores.
+    Every job keeps to one thread: small operations gain little from being divided between the cores. Work for a GPU is
+    one queue whoever fills it, so it is filled by one thread.
     """
-    threads = min(torch.get_num_threads(), len(jobs))
+    threads = min(torch.get_num_threads(), len(jobs)) if on_host(device) else 1
     with one_thread():
         if threads < 2:
             return [work(job) for job in jobs]

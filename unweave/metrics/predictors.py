@@ -9,7 +9,6 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, Ridge
@@ -108,8 +107,7 @@ def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> F
         importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
         return shares(importance), accuracy(factor, guess)
 
-    on_host = device is None or torch.device(device).type == "cpu"
-    found = side_by_side(one, split.factors) if on_host else [one(k) for k in split.factors]
+    found = side_by_side(one, split.factors, device)
     return Fit(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
 
 

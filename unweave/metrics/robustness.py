@@ -14,6 +14,7 @@ from torch import Tensor
 
 from unweave.contract import UserError
 from unweave.metrics.counts import device_of
+from unweave.metrics.parallel import on_host
 from unweave.metrics.table import BINS, Array, Floats, Indices, Kinds, Table, at_least, bin_edges, classes, varying
 from unweave.metrics.table import read_table as _read_table
 
@@ -72,8 +73,7 @@ def robustness(
     moving = np.flatnonzero(high_D > low_D)
     deviation_D = np.maximum(high_D - mean_D, mean_D - low_D)[moving]
     spread_DK = np.empty((len(moving), len(chosen)))
-    away = device is not None and torch.device(device).type != "cpu"
-    codes_DN = torch.from_numpy(table.codes.T[moving]).to(device) if away else None
+    codes_DN = None if on_host(device) else torch.from_numpy(table.codes.T[moving]).to(device)
     for place, k in enumerate(chosen):
         rows, labels = classes(table, k)
         if factor_bins is not None and table.kinds[k] == "discrete":

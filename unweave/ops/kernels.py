@@ -163,11 +163,7 @@ def gradient_kernel(
         inside = (y >= 0) & (y < 2 * h) & (x >= 0) & (x < 2 * w) & (m < M)[:, None] & (tap < K)[None, :]
         window = tl.load(big + corner[:, None] + (row * (2 * w * C) + column)[None, :], mask=inside, other=0.0)
         pixels = tl.load(small + m[:, None] * S + s[None, :], mask=(m < M)[:, None] & (s < S)[None, :], other=0.0)
-        if big.dtype.element_ty == tl.float32:
-            # Summed apart, then added: tens of thousands of numbers one after the other lose two digits.
-            total += tl.dot(tl.trans(window), pixels, input_precision=PRECISION)
-        else:
-            total = tl.dot(tl.trans(window), pixels, total, input_precision=PRECISION)
+        total = tl.dot(tl.trans(window), pixels, total, input_precision=PRECISION)
     replicas = tl.num_programs(2)
     target = out + (part * replicas + replica) * (K * S) + tap[:, None] * S + s[None, :]
     tl.store(target, total, mask=(tap < K)[:, None] & (s < S)[None, :])
