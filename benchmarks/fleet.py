@@ -92,7 +92,7 @@ def parity(method: str, data, arguments) -> None:
     Beside it what rounding alone does: the same run alone, its convolutions once as patches and once by the library.
     """
     programs, states = replicas(method, data, arguments.among, arguments)
-    fleet = make_fleet(programs, states, strategy="batched", engine="loop")
+    fleet = make_fleet(programs, states, strategy="batched", engine=arguments.engine)
     told = fleet.run(20)
     gaps, losses, rounding, single = [], [], [], []
     for k in sorted({0, arguments.among // 3, arguments.among - 1}):
@@ -102,7 +102,7 @@ def parity(method: str, data, arguments) -> None:
             with convolutions(way):
                 done = alone.run(20)[0]
             ends.append(alone.states()[0])
-        one = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="batched", engine="loop")
+        one = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="batched", engine=arguments.engine)
         one.run(20)
         single.append(distance(fleet.states()[k], one.states()[0]))
         gaps.append(distance(fleet.states()[k], ends[0]))
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--net", default="locatello")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--engine", default="loop", help="on a CPU: loop or compiled")
+    parser.add_argument("--engine", default="", help="on a CPU loop or compiled; of parity loop, recorded or compiled")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--replicas", default="1,4,16,64,256")
     parser.add_argument("--strategies", default="loop,streams,vmap,batched")
@@ -134,6 +134,7 @@ def main() -> None:
     parser.add_argument("--among", type=int, default=64)
     arguments = parser.parse_args()
     arguments.device = find_device(arguments.device, arguments.precision)
+    arguments.engine = arguments.engine or ("recorded" if arguments.parity else "loop")
     if arguments.device.startswith("cuda"):
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     torch.set_float32_matmul_precision("high" if arguments.precision == "tf32" else "highest")

@@ -125,13 +125,13 @@ def _where(moves: Tensor, new: Tensor, old: Tensor) -> Tensor:
 class Together:
     """All replicas in one mapped step, with torch's own grouped convolutions or with those of `ops.fleet_conv`.
 
-    In full precision a run alone is trained beside a copy of itself: libraries multiply one matrix in another order
-    than several, and after twenty steps of Adam the last bit has become the third digit.
+    In full precision a run alone is trained beside a copy of itself, for libraries multiply one matrix in another order
+    than several, and sums are exact (see `sums.py`): its numbers do not depend on its neighbours.
     """
 
     def __init__(self, programs: Sequence[Program], states: Sequence[State], *, way: str, engine: str) -> None:
-        self.replicas = len(programs)
-        if self.replicas == 1 and programs[0].precision == "float32":
+        self.replicas, full = len(programs), programs[0].precision == "float32"
+        if self.replicas == 1 and full:
             programs, states = [*programs] * 2, [*states] * 2
         program, state = stack_programs(programs), stack_states(states)
 
@@ -142,7 +142,8 @@ class Together:
         if engine == "loop":
             self.engine: Loop | Graph = Loop(program, state, step)
         else:
-            self.engine = Graph(program, state, step, capture=engine == "graph")
+            backend = "none" if engine == "recorded" else "inductor"
+            self.engine = Graph(program, state, step, capture=engine == "graph", backend=backend, exact=full)
 
     def run(self, steps: int) -> list[Progressed]:
         before = self.engine.state.step.tolist()
@@ -225,7 +226,10 @@ class Streams:
 
 
 def make_fleet(programs: Sequence[Program], states: Sequence[State], *, strategy: str, engine: str) -> Fleet:
-    """The fleet of these runs, each with a `last` step of its own."""
+    """The fleet of these runs, each with a `last` step of its own.
+
+    `engine` is loop, compiled or graph; or recorded, which is what would be compiled, one operation after the other.
+    """
     if strategy == "loop":
         return OneByOne(programs, states, engine)
     if strategy == "streams":

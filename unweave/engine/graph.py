@@ -18,7 +18,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from unweave.engine.halves import carry_halves, is_wide, refresh
 from unweave.engine.loop import Advance, advance
+from unweave.engine.products import turn_products
 from unweave.engine.program import Program, State
+from unweave.engine.sums import exact_sums
 
 _WARM_UP = 3
 # A step of these small networks has dozens of tiny independent kernels: fusing them sideways saves 6 % of its time.
@@ -38,8 +40,10 @@ def step_inputs(program: Program, state: State, sums: dict[str, Tensor]) -> tupl
     return [*inputs, *(inputs[n].bfloat16() for n in halves)], halves
 
 
-def recorded(program: Program, state: State, sums: dict[str, Tensor], advance: Advance = advance) -> fx.GraphModule:
-    """The step as a function of the list `step_inputs`, which it changes in place."""
+def recorded(
+    program: Program, state: State, sums: dict[str, Tensor], advance: Advance = advance, *, exact: bool = False
+) -> fx.GraphModule:
+    """The step as a function of the list `step_inputs`, which it changes in place; `exact` is of its sums."""
     inputs, halves = step_inputs(program, state, sums)
 
     def step(flat: list[Tensor]) -> tuple:
@@ -55,6 +59,9 @@ def recorded(program: Program, state: State, sums: dict[str, Tensor], advance: A
         return ()
 
     module = make_fx(step)(inputs)
+    turn_products(module)
+    if exact:
+        exact_sums(module)
     carry_halves(module, halves)
     return module
 
@@ -70,12 +77,13 @@ class Graph:
         *,
         capture: bool = True,
         backend: str = "inductor",
+        exact: bool = False,
     ) -> None:
         self.program, self.state = program, state.clone()
         _, logs = advance(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
         self.inputs, halves = step_inputs(program, self.state, self.sums)
-        module = recorded(program, self.state, self.sums, advance)
+        module = recorded(program, self.state, self.sums, advance, exact=exact)
         self.step = self._compiled(module, backend)
         self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
@@ -84,7 +92,12 @@ class Graph:
         refresh(self.inputs, halves)
 
     def _compiled(self, module: Callable, backend: str) -> Callable:
-        """The recorded step, compiled with the first options the compiler can do it with, and run once."""
+        """The recorded step, compiled with the first options the compiler can do it with, and run once.
+
+        With the backend "none" it stays as it was recorded.
+        """
+        if backend == "none":
+            return module
         tried = _OPTIONS if self.program.seed.is_cuda and backend == "inductor" else [None]
         for options in tried:
             self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=backend, options=options)

@@ -24,6 +24,7 @@ from unweave.ops.conv import cut_windows, sew_windows
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 _WIDEST = 128  # channels up to which one tile holds them all
+_FEW = 4  # channels of an image up to which all its taps are few enough to write down and add up
 
 
 def pack(weight_RSCkk: Tensor, dtype: torch.dtype) -> Tensor:
@@ -74,24 +75,17 @@ def _(big: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool, preci
 def _up_kernel(small: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool, precision: str) -> Tensor:
     import triton
 
-    from unweave.ops.kernels import up_few_kernel, up_kernel
+    from unweave.ops.kernels import up_kernel
 
     R, B, h, w, S = small.shape
     k, C = packed.shape[1], packed.shape[3]
     out = small.new_empty(R, B, 2 * h, 2 * w, C)
     M, block_m = B * h * w, 128
-    shared: dict[str, Any] = dict(C=C, S=S, k=k, BIAS=bias.numel() > 0, RELU=relu, GATE=gate.numel() > 0)
-    shared |= dict(PRECISION=precision, BLOCK_M=block_m)
-    if 4 * C <= 16:
-        up_few_kernel[(triton.cdiv(M, block_m), R)](
-            small, packed, bias, gate, out, M, h, w, **shared, BLOCK_S=min(_power(S), 64), BLOCK_N=16,
-            num_warps=4, num_stages=3,
-        )  # fmt: skip
-    else:
-        up_kernel[(triton.cdiv(M, block_m), 4, R)](
-            small, packed, bias, gate, out, M, h, w, **shared, BLOCK_S=min(_power(S), 64), BLOCK_C=_power(C),
-            num_warps=4, num_stages=3,
-        )  # fmt: skip
+    up_kernel[(triton.cdiv(M, block_m), 4, R)](
+        small, packed, bias, gate, out, M, h, w, C=C, S=S, k=k, BIAS=bias.numel() > 0, RELU=relu,
+        GATE=gate.numel() > 0, PRECISION=precision, BLOCK_M=block_m, BLOCK_S=min(_power(S), 64), BLOCK_C=_power(C),
+        num_warps=4, num_stages=3,
+    )  # fmt: skip
     return out
 
 
@@ -109,34 +103,34 @@ def _parts(R: int, M: int, k: int, C: int, dtype: torch.dtype) -> int:
     if dtype == torch.float32:
         return max(1, min(16, M // 256))
     programs = R * max(1, k * k * C // 128)
-    return max(1, min(32, 1024 // programs, M // 256))
+    return max(1, min(32, 512 // programs, M // 256))
 
 
 @torch.library.custom_op("unweave::conv_gradient", mutates_args=(), device_types="cuda")
 def _gradient_kernel(big: Tensor, small: Tensor, k: int, precision: str) -> Tensor:
     import triton
 
-    from unweave.ops.kernels import gradient_kernel
+    from unweave.ops.kernels import gather_kernel, gradient_kernel
 
     R, B, h, w, S = small.shape
     C, M = big.shape[4], B * h * w
     block_m, block_k = 64 if C >= 16 else 128, min(_power(k * k * C), 128)
     parts = _parts(R, M, k, C, big.dtype)
     rounds = triton.cdiv(M, parts * block_m)
-    out = big.new_empty(parts, R, k, k, C, S, dtype=torch.float32)
+    found = big.new_empty(parts, R, k, k, C, S, dtype=torch.float32)
     grid = (triton.cdiv(k * k * C, block_k), parts, R)
     gradient_kernel[grid](
-        big, small, out, M, h, w, C=C, S=S, k=k, PRECISION=precision, ROUNDS=rounds,
+        big, small, found, M, h, w, C=C, S=S, k=k, PRECISION=precision, ROUNDS=rounds,
         BLOCK_M=block_m, BLOCK_K=block_k, BLOCK_S=_power(S), num_warps=4, num_stages=3,
     )  # fmt: skip
+    out = big.new_empty(R, S, C, k, k, dtype=torch.float32)
+    gather_kernel[(C, R)](found, out, C, S=S, k=k, PARTS=parts, BLOCK_S=_power(S))
     return out
 
 
 @_gradient_kernel.register_fake
 def _(big: Tensor, small: Tensor, k: int, precision: str) -> Tensor:
-    R, B, h, w, S = small.shape
-    C = big.shape[4]
-    return big.new_empty(_parts(R, B * h * w, k, C, big.dtype), R, k, k, C, S, dtype=torch.float32)
+    return big.new_empty(small.shape[0], small.shape[4], big.shape[4], k, k, dtype=torch.float32)
 
 
 def down(big_RBHWC: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool) -> Tensor:
@@ -151,7 +145,7 @@ def down(big_RBHWC: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bo
 
 def up(small_RBhwS: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool) -> Tensor:
     """Every pixel spread over its window, overlaps added, [R, B, H, W, C]. An empty bias or gate is none."""
-    if _by_kernel(small_RBhwS, packed):
+    if _by_kernel(small_RBhwS, packed) and packed.shape[3] > _FEW:
         return _up_kernel(small_RBhwS.contiguous(), packed, bias, gate, relu, _precision())
     R, B, h, w, S = small_RBhwS.shape
     taps = torch.bmm(small_RBhwS.reshape(R, -1, S), packed.flatten(1, 3).transpose(1, 2))
@@ -172,8 +166,7 @@ def gradient(big_RBHWC: Tensor, small_RBhwS: Tensor, packed: Tensor) -> Tensor:
     k = packed.shape[1]
     R, B, h, w, S = small_RBhwS.shape
     if _by_kernel(big_RBHWC, packed):
-        parts = _gradient_kernel(big_RBHWC.contiguous(), small_RBhwS.contiguous(), k, _precision())
-        return parts.sum(0).permute(0, 4, 3, 1, 2)
+        return _gradient_kernel(big_RBHWC.contiguous(), small_RBhwS.contiguous(), k, _precision())
     windows = cut_windows(big_RBHWC.flatten(0, 1), k).reshape(R, B * h * w, -1)
     grads = torch.bmm(windows.transpose(1, 2), small_RBhwS.reshape(R, -1, S))
     return grads.reshape(R, k, k, -1, S).permute(0, 4, 3, 1, 2)

@@ -3,8 +3,9 @@
 One program instance computes a tile for one replica, reading image pixels where they lie: no patches are written
 to memory. An image between two layers is the larger one ("big", [R, B, H, W, C]) or the smaller one ("small",
 [R, B, h, w, S] with H = 2 h and W = 2 w), and every pass of a convolution and of a transposed convolution is one
-of three: `down` (big to small), `up` (small to big), `gradient` (of the weights, from both). The first two end with a
-bias and a ReLU going forward, and going back with the gate of the ReLU before: zero where that gave zero.
+of three: `down` (big to small), `up` (small to big), `gradient` (of the weights, from both: in parts, which `gather`
+adds up). The first two end with a bias and a ReLU going forward, and going back with the gate of the ReLU before: zero
+where that gave zero.
 
 Weights are packed as [R, k, k, C, S]; a row of taps and its channels (k * C numbers) lies in one piece, both
 there and in the image. Letters: R replicas, B batch, k kernel side (2, or 4 with padding P = 1), M = B * h * w.
@@ -96,47 +97,6 @@ def up_kernel(
 
 
 @triton.jit
-def up_few_kernel(
-    small, weight, bias, gate, out, M, h, w,
-    C: tl.constexpr, S: tl.constexpr, k: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_N: tl.constexpr,
-) -> None:  # fmt: skip
-    """For images of few channels: all four pixels and their channels together are the columns of one product."""
-    P: tl.constexpr = (k - 2) // 2
-    side: tl.constexpr = 1 + 2 * P
-    replica = tl.program_id(1).to(tl.int64)
-    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    x, y = m % w, (m // w) % h
-    n, s0 = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_S)
-    a, b, c = n // (2 * C), (n // C) % 2, n % C
-    small += replica * M * S
-    weight += replica * (k * k * C * S)
-    total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    parts: tl.constexpr = (S + BLOCK_S - 1) // BLOCK_S
-    for part in range(0, side * side * parts):
-        near, s = part // parts, (part % parts) * BLOCK_S + s0
-        dy, dx = near // side - P, near % side - P
-        i, j = a + P - 2 * dy, b + P - 2 * dx
-        inside = (y + dy >= 0) & (y + dy < h) & (x + dx >= 0) & (x + dx < w) & (m < M)
-        place = (m + dy * w + dx) * S
-        pixels = tl.load(small + place[:, None] + s[None, :], mask=inside[:, None] & (s < S)[None, :], other=0.0)
-        reached = (i >= 0) & (i < k) & (j >= 0) & (j < k) & (n < 4 * C)
-        tap = ((i * k + j) * C + c) * S
-        taps = tl.load(weight + tap[None, :] + s[:, None], mask=(s < S)[:, None] & reached[None, :], other=0.0)
-        total = tl.dot(pixels, taps, total, input_precision=PRECISION)
-    if BIAS:
-        total += tl.load(bias + replica * C + c, mask=n < 4 * C, other=0.0).to(tl.float32)[None, :]
-    if RELU:
-        total = tl.maximum(total, 0.0)
-    pixel = ((m // w) * (4 * w) + 2 * x)[:, None] + (a * (2 * w) + b)[None, :]
-    target = replica * M * (4 * C) + pixel * C + c[None, :]
-    stored = (m < M)[:, None] & (n < 4 * C)[None, :]
-    if GATE:
-        total = tl.where(tl.load(gate + target, mask=stored, other=0.0) > 0, total, 0.0)
-    tl.store(out + target, total.to(out.dtype.element_ty), mask=stored)
-
-
-@triton.jit
 def gradient_kernel(
     big, small, out, M, h, w,
     C: tl.constexpr, S: tl.constexpr, k: tl.constexpr, PRECISION: tl.constexpr, ROUNDS: tl.constexpr,
@@ -167,3 +127,18 @@ def gradient_kernel(
     replicas = tl.num_programs(2)
     target = out + (part * replicas + replica) * (K * S) + tap[:, None] * S + s[None, :]
     tl.store(target, total, mask=(tap < K)[:, None] & (s < S)[None, :])
+
+
+@triton.jit
+def gather_kernel(
+    parts, out, C, S: tl.constexpr, k: tl.constexpr, PARTS: tl.constexpr, BLOCK_S: tl.constexpr,
+) -> None:  # fmt: skip
+    """out[s, c, tap] = sum over parts of parts[tap, c, s], always in the same order; program axis 0 is c."""
+    c, replica, replicas = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.num_programs(1)
+    s, tap = tl.arange(0, BLOCK_S), tl.arange(0, k * k)
+    mask = (s < S)[None, :] & (tap >= 0)[:, None]
+    place = parts + ((replica * (k * k) + tap) * C + c)[:, None] * S + s[None, :]
+    total = tl.zeros((k * k, BLOCK_S), dtype=tl.float32)
+    for part in range(0, PARTS):
+        total += tl.load(place + part * replicas * (k * k * C * S), mask=mask, other=0.0)
+    tl.store(out + ((replica * S + s) * C + c)[None, :] * (k * k) + tap[:, None], total, mask=mask)
