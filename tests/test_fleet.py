@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import unweave as uw
+from unweave import fleet
 from unweave.fleet import Diverged, expand, fit
 from unweave.runs import RunFolder
 
@@ -126,6 +127,16 @@ def test_finished_runs_are_not_trained_again(tmp_path):
     again = fit(runs, out=tmp_path, resume=True)
     assert {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/weights.safetensors")} == before
     assert len(again) == 2
+
+
+def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch):
+    """Going on with runs, nothing has moved it there yet."""
+    fit([QUICK], out=tmp_path)
+    data, order = uw.load_data("rooms(size=8)"), []
+    monkeypatch.setattr(type(data), "to", lambda self, device: order.append("data") or self)
+    monkeypatch.setattr(fleet, "_parts", lambda cohort, clock: order.append("parts") or [cohort])
+    fit([{**QUICK, "data": data}], out=tmp_path, resume=True)
+    assert order[:2] == ["data", "parts"]
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def _train_all(runs: Sequence[Run], strategy: str, observe: Observer | None) -> 
     clock = _Clock(runs, observe)
     results: dict[Path, Trained | Diverged] = {}
     for cohort in _cohorts(runs):
+        cohort[0].data.to(cohort[0].config["device"])  # before anything is tried with it
         for part in _parts(cohort, clock):
             results |= _fit_cohort(part, _strategy(strategy, part), clock)
     return [results[run.folder.path] for run in runs]
@@ -268,7 +269,6 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
         clock.skip(cohort)
         return {run.folder.path: load(run.folder.path, method=run.cls, data=run.data) for run in cohort}
     config = cohort[0].config
-    cohort[0].data.to(config["device"])
     lost: dict[int, int] = {}
     methods: list[Any] = [None] * len(cohort)
     with rounding(config["precision"]):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from unweave.contract import UserError
 from unweave.methods.factor_vae import FactorVAE
 from unweave.nn.critic import Critic
 from unweave.ops.total_correlation import permute_latents
@@ -109,3 +110,10 @@ def test_a_trained_critic_knows_the_total_correlation(case, rho):
     with torch.no_grad():
         logits = method.critic(torch.randn(20_000, 2) @ mixing.T)
     assert (logits[:, 0] - logits[:, 1]).mean().item() == pytest.approx(-0.5 * math.log(1 - rho**2), abs=0.12)
+
+
+def test_the_critic_is_as_wide_as_told(case):
+    c = case(FactorVAE, critic_width=16)
+    assert {layer.out_features for layer in c.method.critic.layers if hasattr(layer, "out_features")} == {16, 2}
+    with pytest.raises(UserError, match="critic_width 0"):
+        case(FactorVAE, critic_width=0)

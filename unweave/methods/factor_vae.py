@@ -36,13 +36,14 @@ class FactorVAE(Method):
         net: str = "locatello",
         likelihood: str = "bernoulli",
         one_batch: bool = False,
+        critic_width: int = 1000,
     ) -> None:
         super().__init__()
         self.latents = latents
         self.one_batch = one_batch
         self.needs = ("x",) if one_batch else ("x", "second")
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.critic = Critic(latents)
+        self.critic = Critic(latents, width=critic_width)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])

@@ -43,6 +43,7 @@ class GroupTCVAE(Method):
         likelihood: str = "bernoulli",
         content: int = 0,
         level: str = "inter",
+        critic_width: int = 1000,
     ) -> None:
         super().__init__()
         self.latents = latents
@@ -50,7 +51,7 @@ class GroupTCVAE(Method):
         level_blocks(level, self.content, latents)  # refuses an unknown level
         self.level = level
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.critic = Critic(latents)
+        self.critic = Critic(latents, width=critic_width)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         images = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from unweave.contract import UserError
 from unweave.nn.networks import glorot
 from unweave.nn.precision import at_least_single
 from unweave.ops.density_ratio import GENERATORS, critic_loss
@@ -17,6 +18,8 @@ class Critic(nn.Module):
     """Kim & Mnih 2018: six hidden layers of 1000 units, leaky ReLU 0.2, two logits."""
 
     def __init__(self, latents: int, *, width: int = 1000, depth: int = 6) -> None:
+        if width < 1:
+            raise UserError(f"critic_width {width} is no width of a layer; give at least 1")
         super().__init__()
         sizes = (latents, *[width] * depth)
         layers: list[nn.Module] = []
