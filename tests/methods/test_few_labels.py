@@ -1,6 +1,5 @@
 """One term for many methods: the sum it is, what it makes of a class, and runs with it from beginning to end."""
 
-import functools
 import math
 import sys
 
@@ -34,7 +33,7 @@ ROOMS = "rooms(size=8)"
 @pytest.fixture(autouse=True)
 def small_critics(monkeypatch):
     for name in ("factor_vae", "info_vae"):
-        monkeypatch.setattr(f"unweave.methods.{name}.Critic", functools.partial(Critic, width=16, depth=2))
+        monkeypatch.setattr(f"unweave.methods.{name}.Critic", lambda latents, **_: Critic(latents, width=16, depth=2))
 
 
 def labelled_case(case, cls, semi_supervised="xent"):
