@@ -19,8 +19,9 @@ import triton.language as tl
 
 @triton.jit
 def down_kernel(
-    big, weight, bias, gate, out, M, h, w,
-    C: tl.constexpr, S: tl.constexpr, k: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
+    big, weight, bias, gate, out,
+    M: tl.constexpr, h: tl.constexpr, w: tl.constexpr, C: tl.constexpr, S: tl.constexpr, k: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
     PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ) -> None:  # fmt: skip
     """out[m, s] = sum over taps and channels of big[window of m] * weight[tap, channel, s]."""
@@ -39,9 +40,11 @@ def down_kernel(
     for start in range(0, K, BLOCK_K):
         tap = start + tl.arange(0, BLOCK_K)
         row, column = tap // (k * C), tap % (k * C)
-        y = y0[:, None] + row[None, :]
-        x = x0[:, None] + (column // C)[None, :]
-        inside = (y >= 0) & (y < 2 * h) & (x >= 0) & (x < 2 * w) & (m < M)[:, None] & (tap < K)[None, :]
+        inside = (m < M)[:, None] & (tap < K)[None, :]
+        if P > 0:  # without padding every tap is, and asking would keep loads from being wide
+            y = y0[:, None] + row[None, :]
+            x = x0[:, None] + (column // C)[None, :]
+            inside = inside & (y >= 0) & (y < 2 * h) & (x >= 0) & (x < 2 * w)
         window = tl.load(big + corner[:, None] + (row * (2 * w * C) + column)[None, :], mask=inside, other=0.0)
         taps = tl.load(weight + tap[:, None] * S + s[None, :], mask=(tap < K)[:, None] & (s < S)[None, :], other=0.0)
         total = tl.dot(window, taps, total, input_precision=PRECISION)
@@ -58,8 +61,9 @@ def down_kernel(
 
 @triton.jit
 def up_kernel(
-    small, weight, bias, gate, out, M, h, w,
-    C: tl.constexpr, S: tl.constexpr, k: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
+    small, weight, bias, gate, out,
+    M: tl.constexpr, h: tl.constexpr, w: tl.constexpr, C: tl.constexpr, S: tl.constexpr, k: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
     PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr,
 ) -> None:  # fmt: skip
     """One of the four pixels that each small one becomes, with all channels: program axis 1 says which."""
@@ -98,8 +102,9 @@ def up_kernel(
 
 @triton.jit
 def gradient_kernel(
-    big, small, out, M, h, w,
-    C: tl.constexpr, S: tl.constexpr, k: tl.constexpr, PRECISION: tl.constexpr, ROUNDS: tl.constexpr,
+    big, small, out,
+    M: tl.constexpr, h: tl.constexpr, w: tl.constexpr, C: tl.constexpr, S: tl.constexpr, k: tl.constexpr,
+    PRECISION: tl.constexpr, ROUNDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ) -> None:  # fmt: skip
     """out[part, tap and channel, s] = sum over this part's m of big[window of m] * small[m, s]."""
@@ -118,9 +123,11 @@ def gradient_kernel(
         x0 = 2 * (m % w) - P
         y0 = 2 * ((m // w) % h) - P
         corner = ((m // (w * h)) * (4 * h * w) + y0 * (2 * w) + x0) * C
-        y = y0[:, None] + row[None, :]
-        x = x0[:, None] + (column // C)[None, :]
-        inside = (y >= 0) & (y < 2 * h) & (x >= 0) & (x < 2 * w) & (m < M)[:, None] & (tap < K)[None, :]
+        inside = (m < M)[:, None] & (tap < K)[None, :]
+        if P > 0:  # without padding every tap is, and asking would keep loads from being wide
+            y = y0[:, None] + row[None, :]
+            x = x0[:, None] + (column // C)[None, :]
+            inside = inside & (y >= 0) & (y < 2 * h) & (x >= 0) & (x < 2 * w)
         window = tl.load(big + corner[:, None] + (row * (2 * w * C) + column)[None, :], mask=inside, other=0.0)
         pixels = tl.load(small + m[:, None] * S + s[None, :], mask=(m < M)[:, None] & (s < S)[None, :], other=0.0)
         total = tl.dot(tl.trans(window), pixels, total, input_precision=PRECISION)
