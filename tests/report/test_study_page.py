@@ -52,3 +52,20 @@ def test_a_page_without_published_numbers_or_scores(tmp_path):
 def test_a_page_that_cannot_be_written_is_one_line(tmp_path):
     with pytest.raises(UserError, match="cannot be written"):
         study_page(SHEET, [], tmp_path / "nowhere" / "table.html")
+
+
+def density(values, whole=True):
+    """The outline of the shape behind these runs, as points of a sheet 100 by 100; none if there is no shape."""
+    strip = Strip("family", whole, 0, [(value, "run") for value in values], 0.0, [])
+    found = re.search(r'class="density run0" points="([^"]+)"', str(draw(Panel("mig", [strip]))["svg"]))
+    return [tuple(map(float, point.split(","))) for point in found.group(1).split()] if found else []
+
+
+def test_many_runs_of_a_family_show_their_density():
+    values = [0.1, 0.11, 0.12, 0.12, 0.13, 0.14, 0.3, 0.5]
+    points = density(values)
+    across, heights = [x for x, _ in points], [y for _, y in points]
+    widest = across[heights.index(min(heights))]
+    assert min(heights) == 0.0 and max(heights) == 100.0  # all of its room at its widest
+    assert widest < min(across) + 0.2 * (max(across) - min(across))  # where most runs are
+    assert density(values, whole=False) == [] and density(values[:4]) == [] and density([0.2] * 9) == []

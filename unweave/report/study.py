@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from scipy.stats import gaussian_kde
 
 from unweave.contract import UserError
 from unweave.report.curves import ticks
@@ -19,7 +21,9 @@ from unweave.runs import write_atomic
 
 ROW, TOP = 22, 6  # pixels: a row of dots, above the first
 LETTER = 6.6  # pixels, of a label in a wide face
-Across = Callable[[float], str]  # a value's place
+ENOUGH = 8  # runs from which a family's row shows their density
+HUMP = 20  # pixels, the density at its widest
+Across = Callable[[float], float]  # a value's place, in per cent
 
 
 class Mark(NamedTuple):
@@ -88,13 +92,13 @@ def draw(panel: Panel) -> dict[str, object]:
     low, high = ends_of(numbers)
     bottom = TOP + ROW * len(panel.strips)
 
-    def across(value: float) -> str:
-        return f"{100 * (value - low) / (high - low):.2f}%"
+    def across(value: float) -> float:
+        return 100 * (value - low) / (high - low)
 
     body = Markup("")
     for tick in ticks(low, high, False):
-        line = Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(across(tick), bottom)
-        body += line + _text("tick", across(tick), bottom + 15, short(tick), "middle")
+        line = Markup('<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y1="0" y2="{1}"/>').format(across(tick), bottom)
+        body += line + _text("tick", f"{across(tick):.2f}%", bottom + 15, short(tick), "middle")
     for place, strip in enumerate(panel.strips):
         body += _strip(strip, TOP + ROW * (place + 0.5), across)
     spoken = "; ".join(f"{strip.name} {short(strip.median)}" for strip in panel.strips if strip.dots)
@@ -108,22 +112,40 @@ def _strip(strip: Strip, height: float, across: Across) -> Markup:
     body = _text(kind, "-10", height + 4, strip.name, "end")
     for mark in strip.marks:
         body += _mark(mark, height, across)
+    if strip.whole and len(strip.dots) >= ENOUGH:
+        body += _density(strip, height, across)
     for value, words in strip.dots:
-        dot = Markup('<circle class="dot run{}" cx="{}" cy="{:.1f}" r="{}"><title>{}</title></circle>')
+        dot = Markup('<circle class="dot run{}" cx="{:.2f}%" cy="{:.1f}" r="{}"><title>{}</title></circle>')
         body += dot.format(strip.colour, across(value), height, 2.5 if strip.whole else 3.5, words)
     if len(strip.dots) > 1:
-        line = Markup('<line class="median" x1="{0}" x2="{0}" y1="{1:.1f}" y2="{2:.1f}"/>')
+        line = Markup('<line class="median" x1="{0:.2f}%" x2="{0:.2f}%" y1="{1:.1f}" y2="{2:.1f}"/>')
         body += line.format(across(strip.median), height - 7, height + 7)
     return body
+
+
+def _density(strip: Strip, height: float, across: Across) -> Markup:
+    """How the runs lie, as a shape that is widest where most are; from the smallest to the largest, no further."""
+    values = np.array([value for value, _ in strip.dots])
+    if np.ptp(values) < 1e-9 * max(1.0, float(np.abs(values).max())):
+        return Markup("")
+    places = np.linspace(values.min(), values.max(), 60)
+    half = gaussian_kde(values)(places)
+    half = 50.0 * half / half.max()
+    upper = [f"{across(x):.2f},{50 - y:.1f}" for x, y in zip(places, half, strict=True)]
+    lower = [f"{across(x):.2f},{50 + y:.1f}" for x, y in zip(places[::-1], half[::-1], strict=True)]
+    # Its own little sheet, 100 by 100 whatever the size, since a path cannot be told in per cent.
+    sheet = Markup('<svg x="0" y="{:.1f}" width="100%" height="{}" viewBox="0 0 100 100" preserveAspectRatio="none">')
+    shape = Markup('<polygon class="density run{}" points="{}"/></svg>')
+    return sheet.format(height - HUMP / 2, HUMP) + shape.format(strip.colour, " ".join(upper + lower))
 
 
 def _mark(mark: Mark, height: float, across: Across) -> Markup:
     """A bar from end to end; a single number is a stroke across the row."""
     start, end, title = across(mark.low), across(mark.high), Markup("<title>{}</title>").format(mark.words)
     if mark.low == mark.high:
-        stroke = Markup('<line class="published" x1="{0}" x2="{0}" y1="{1:.1f}" y2="{2:.1f}">{3}</line>')
+        stroke = Markup('<line class="published" x1="{0:.2f}%" x2="{0:.2f}%" y1="{1:.1f}" y2="{2:.1f}">{3}</line>')
         return stroke.format(start, height - 9, height + 9, title)
-    bar = Markup('<line class="published range" x1="{0}" x2="{1}" y1="{2:.1f}" y2="{2:.1f}">{3}</line>')
+    bar = Markup('<line class="published range" x1="{0:.2f}%" x2="{1:.2f}%" y1="{2:.1f}" y2="{2:.1f}">{3}</line>')
     return bar.format(start, end, height, title)
 
 
