@@ -2,13 +2,21 @@
 
 python benchmarks/fleet.py --method beta_tcvae --device cuda --precision bf16 --replicas 1,4,16,64,256
 python benchmarks/fleet.py --parity --precision float32     # run k alone against run k among others, every method
+
+Compiling takes a minute a line. With --lock FILE several such processes compile side by side, and tune their kernels
+and are timed one at a time; --wait N lets each wait until N have compiled.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
+import os
 import statistics
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from parity import supervision
@@ -41,6 +49,37 @@ def replicas(method: str, data, count: int, arguments) -> tuple[list, list]:
     return programs, states
 
 
+@contextlib.contextmanager
+def alone(lock: str) -> Iterator[None]:
+    """One process at a time, if there is a lock."""
+    with open(lock or os.devnull, "a") as file:
+        if lock:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def tune_alone(lock: str) -> None:
+    """Let the compiler time its kernels only while no other process does."""
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    timed = CachingAutotuner.benchmark_all_configs
+
+    def locked(self: CachingAutotuner, *args: object, **kwargs: object) -> object:
+        with alone(lock):
+            return timed(self, *args, **kwargs)
+
+    CachingAutotuner.benchmark_all_configs = locked
+
+
+def meet(lock: str, count: int) -> None:
+    """Wait until so many processes have come here."""
+    folder = Path(f"{lock}.ready")
+    folder.mkdir(exist_ok=True)
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < count:
+        time.sleep(0.2)
+
+
 def measure(method: str, data, count: int, strategy: str, arguments) -> None:
     """One line: how long a step takes, how much memory it needs."""
     cuda = arguments.device.startswith("cuda")
@@ -51,6 +90,14 @@ def measure(method: str, data, count: int, strategy: str, arguments) -> None:
     engine = ("graph" if strategy != "loop" else "loop") if cuda else arguments.engine
     fleet = make_fleet(*replicas(method, data, count, arguments), strategy=strategy, engine=engine)
     ready = time.perf_counter() - began
+    if arguments.wait:
+        meet(arguments.lock, arguments.wait)
+    with alone(arguments.lock):
+        time_steps(fleet, method, count, strategy, ready, arguments)
+
+
+def time_steps(fleet, method: str, count: int, strategy: str, ready: float, arguments) -> None:
+    cuda = arguments.device.startswith("cuda")
     steps = arguments.steps or max(5, 2000 // count if cuda and strategy != "loop" else 20 // count)
     fleet.run(max(2, steps // 10))
     times = []
@@ -132,6 +179,8 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="list the kernels of a step")
     parser.add_argument("--parity", action="store_true", help="compare with runs trained alone instead of timing")
     parser.add_argument("--among", type=int, default=64)
+    parser.add_argument("--lock", default="", help="a file that processes which are timed one at a time share")
+    parser.add_argument("--wait", type=int, default=0, help="of how many processes all have to be compiled first")
     arguments = parser.parse_args()
     arguments.device = find_device(arguments.device, arguments.precision)
     arguments.engine = arguments.engine or ("recorded" if arguments.parity else "loop")
@@ -139,6 +188,10 @@ def main() -> None:
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     torch.set_float32_matmul_precision("high" if arguments.precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = arguments.precision != "float32"
+    if arguments.wait and not arguments.lock:
+        parser.error("--wait needs --lock")
+    if arguments.lock:
+        tune_alone(arguments.lock)
     data = load_data(arguments.data).to(arguments.device)
     print(f"{arguments.net}, batch {arguments.batch}, {arguments.data} {data.shape}, {arguments.precision}")
     for method in METHODS if arguments.method == "all" else arguments.method.split(","):
