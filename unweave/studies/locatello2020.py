@@ -20,7 +20,7 @@ def runs(scale: str) -> list[RunSpec]:
     if scale == "quick":
         alone = {"method": "beta_vae", **QUICK, "batch": 64}  # as many images as 32 pairs
         pairs = [{"method": method, **QUICK, "batch": 32, "supervision": "pairs(k=1)"} for method in WEAK]
-        return [{**run, "seed": seed} for run in (alone, *pairs) for seed in range(2)]
+        return [{**run, "seed": seed} for run in (alone, *pairs) for seed in range(3)]
     grid = expand({"data": ["sprites", "rooms"], "beta": [1, 4]}, range(5))
     methods: list[RunSpec] = [{"method": "beta_vae"}]
     methods += [{"method": method, "supervision": pairs} for method in WEAK for pairs in PAIRS]
