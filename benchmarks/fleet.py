@@ -97,6 +97,7 @@ def measure(method: str, data, count: int, strategy: str, arguments) -> None:
 
 
 def time_steps(fleet, method: str, count: int, strategy: str, ready: float, arguments) -> None:
+    """The line itself, of a fleet that is ready to step."""
     cuda = arguments.device.startswith("cuda")
     steps = arguments.steps or max(5, 2000 // count if cuda and strategy != "loop" else 20 // count)
     fleet.run(max(2, steps // 10))
@@ -145,10 +146,10 @@ def parity(method: str, data, arguments) -> None:
     for k in sorted({0, arguments.among // 3, arguments.among - 1}):
         ends = []
         for way in ("library", "patches"):
-            alone = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="loop", engine="loop")
+            lone = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="loop", engine="loop")
             with convolutions(way):
-                done = alone.run(20)[0]
-            ends.append(alone.states()[0])
+                done = lone.run(20)[0]
+            ends.append(lone.states()[0])
         one = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="batched", engine=arguments.engine)
         one.run(20)
         single.append(distance(fleet.states()[k], one.states()[0]))

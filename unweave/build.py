@@ -126,10 +126,16 @@ def _row(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
+def chosen_engine(engine: str, device: torch.device | str) -> str:
     """The engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
-    if engine == "auto":
-        engine = "graph" if program.seed.is_cuda else "loop"
+    if engine != "auto":
+        return engine
+    return "graph" if torch.device(device).type == "cuda" else "loop"
+
+
+def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
+    """The engine that trains one run."""
+    engine = chosen_engine(engine, program.seed.device)
     if engine == "loop":
         return Loop(program, state)
     return Graph(program, state, capture=engine == "graph")

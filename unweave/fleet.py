@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.build import build, build_program, find_device, find_method, rounding, streams
+from unweave.build import build, build_program, chosen_engine, find_device, find_method, rounding, streams
 from unweave.contract import Method, UserError, stages
 from unweave.data import Dataset, load_data
 from unweave.data.spec import check_name
@@ -204,12 +204,6 @@ def _strategy(strategy: str, cohort: Sequence[Run]) -> str:
     return "batched" if len(cohort) > 1 and cohort[0].config["device"].startswith("cuda") else "loop"
 
 
-def _engine(config: Mapping[str, Any]) -> str:
-    if config["engine"] != "auto":
-        return config["engine"]
-    return "graph" if config["device"].startswith("cuda") else "loop"
-
-
 def _parts(cohort: list[Run], clock: _Clock) -> list[list[Run]]:
     """The cohort, split into equal parts if it is too large for the device."""
     most = _most_at_once(cohort)
@@ -292,14 +286,16 @@ def _fit_stage(
     cohort: Sequence[Run], previous: list[Any], stage: int, strategy: str, lost: dict[int, int], clock: _Clock
 ) -> list[Method]:
     """All runs to the end of one stage; their methods then hold the trained weights."""
-    fleet, methods, steps = _make(cohort, previous, stage, strategy, _engine(cohort[0].config))
+    config = cohort[0].config
+    engine = chosen_engine(config["engine"], config["device"])
+    fleet, methods, steps = _make(cohort, previous, stage, strategy, engine)
     lasts = [
         run.config["steps"] if (saved_stage(run.folder) or 0) <= stage else steps[k] for k, run in enumerate(cohort)
     ]
     for run, step in zip(cohort, steps, strict=True):
         if not run.folder.finished:
             run.folder.truncate_log(stage, step)
-    chunk, saved, changed = cohort[0].config["log_every"], time.monotonic(), set[int]()
+    chunk, saved, changed = config["log_every"], time.monotonic(), set[int]()
     clock.begin(sum(steps))
     while going := [k for k in range(len(cohort)) if steps[k] < lasts[k] and k not in lost]:
         # Records stay on multiples of log_every even where runs stand at different steps.
