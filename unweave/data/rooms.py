@@ -22,6 +22,7 @@ from unweave.data.cache import cached_array
 from unweave.data.dataset import Dataset
 from unweave.data.spec import check_integer
 from unweave.data.threads import one_thread
+from unweave.ops.blend import blend
 
 HUES = tuple(i / 10 for i in range(10))
 SCALES = tuple(np.linspace(0.75, 1.25, 8).tolist())
@@ -241,8 +242,8 @@ class Rooms(Dataset):
 
     def images(self, index_B: Tensor) -> Tensor:
         factors_BK = self.factors(index_B)
-        layers = (self.layers[index_B % len(self.layers)].float() - _ZERO) * (1.0 / _UNIT)
         hues_B33 = self.hue_rgb[factors_BK[:, :3]]
         sky, white = self.sky_and_white[:, None, None].expand(2, len(index_B), 1, 3)
         colours_B35 = torch.cat([sky, hues_B33, white], dim=1).transpose(1, 2)
-        return (colours_B35 @ layers).clamp(0.0, 1.0).reshape(-1, *self.shape)
+        pictures = blend(self.layers, index_B % len(self.layers), colours_B35, unit=_UNIT, zero=_ZERO)
+        return pictures.reshape(-1, *self.shape)
