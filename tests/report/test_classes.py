@@ -29,6 +29,7 @@ from unweave.report.classes import (
 from unweave.report.curves import charts, read_lines
 from unweave.report.panels import _told_panel, classes_panel, parts_panel
 from unweave.report.pictures import mosaic, pick
+from unweave.report.text import percent
 
 LABELS = "labels(n=4, factors=['left'])"
 PARTS = (Part("style", 1), Part("class", 4, classes=True))
@@ -219,6 +220,10 @@ def test_page_of_a_model_with_classes(stub, tmp_path):
     assert told.rows == 1297
     shown = f"{100 * told.accuracy:.0f}\N{NARROW NO-BREAK SPACE}%"
     assert re.search(rf"right digit of <b>{shown}</b> of 1,297 images\s+that were not labelled", page)
+    first = re.search(r'<p class="name">([^<]+)</p>\s*<p class="big">([^<]+)<', page)
+    assert first.groups() == ("Right digit", f"{100 * told.accuracy:.1f}")  # before any metric of latents
+    assert f"most frequent class gets {percent(told.chance)}" in page
+    assert page.index(">Classes</h2>") < page.index(">What it found</h2>")
     for words in ("Drawn by digit", "Analogies", "Swaps", "class accuracy", 'class="heat confusion"'):
         assert words in page
     assert page.count('alt="digit ') == 10
@@ -240,6 +245,6 @@ def test_hostile_class_names_are_escaped(stub, tmp_path):
 
 
 def test_told_of_many_classes_has_words_and_no_table():
-    told = Told("thing", [str(v) for v in range(20)], 100, True, 0.5, np.full((20, 20), 0.05), None)
+    told = Told("thing", [str(v) for v in range(20)], 100, True, 0.5, 0.1, np.full((20, 20), 0.05), None)
     assert _told_panel(told)["confusion"] == []
     assert _told_panel(told)["mistakes"].startswith("Most often mistaken: 0 taken for 1")

@@ -104,6 +104,15 @@ def test_several_runs_are_compared_on_top(runs):
     assert told.index("The latents side by side") < told.index("Run 1 of 2")
 
 
+def test_many_latents_are_folded_away_but_for_the_most_informative(tmp_path, monkeypatch):
+    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", -1.0)
+    page = report([tiny(tmp_path / "many", latents=15)], tmp_path / "r.html").read_text()
+    shown, folded = page.split('<details class="unused">')[0], page.split('<details class="unused">')[1]
+    assert shown.count("moved from") == 12 * 3  # each from three images
+    assert folded.partition("</details>")[0].count("moved from") == 3
+    assert "The other 3 in use: z" in folded
+
+
 def test_large_pages_show_each_latent_once(runs, tmp_path, monkeypatch):
     monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 0.0)
     monkeypatch.setattr("unweave.report.page.MOST_PIXELS", 1)
@@ -297,6 +306,12 @@ def test_findings_name_what_is_found_split_and_mixed():
     assert "No single latent tells f3." in said
     assert "f1 is split between z1 and z2." in said
     assert "z0 mixes f0 and f2." in said
+
+
+def test_a_factor_that_many_latents_know_is_not_a_list_of_them_all():
+    result = fake_result([[0.3 + 0.01 * z] for z in range(20)], [1] * 20)
+    said = " ".join(findings(result, shares(result)))
+    assert "f0 is split between z19, z18, z17, z16, z15 and 15 others." in said
 
 
 def test_comparison_sentences():

@@ -112,6 +112,7 @@ class Told(NamedTuple):
     rows: int
     held_out: bool  # on observations without a label; otherwise all have one
     accuracy: float
+    chance: float  # how often it would be right to name always the most frequent class
     confusion_VV: np.ndarray  # of the observations of each class (row) the share told as each class (column)
     leak: Leak | None  # how well a linear classifier tells the class from the class part and from the rest
 
@@ -132,7 +133,8 @@ def told_classes(trained: Trained, seed: int) -> list[Told]:
             leak = _style_leak(trained, codes[known], truth, seed)
             accuracy = float((truth == guess).mean())
             table = _confusion(truth, guess, len(classes))
-            found.append(Told(title, classes, len(truth), held_out, accuracy, table, leak))
+            chance = float(np.bincount(truth).max() / len(truth))
+            found.append(Told(title, classes, len(truth), held_out, accuracy, chance, table, leak))
     return found
 
 

@@ -33,6 +33,7 @@ from unweave.report.pictures import (
 from unweave.runs import write_atomic
 
 HERE = Path(__file__).parent
+MOST_SHOWN = 12  # latents in use; the others can be unfolded
 STARTS = 3  # images from which each latent is moved
 MOST_PIXELS = 4_800_000  # values in all traversals of a page; beyond, fewer start images keep the file small
 
@@ -103,7 +104,7 @@ def render(runs: Sequence[Run], *, seed: int, title: str | None) -> str:
 
 def _starts(runs: Sequence[Run]) -> int:
     """How many start images the page can afford; with one, several runs are shown only beneath each other."""
-    values = sum(9 * math.prod(run.trained.data.shape) * int(run.result.alive.sum()) for run in runs)
+    values = sum(9 * math.prod(run.trained.data.shape) * min(MOST_SHOWN, int(run.result.alive.sum())) for run in runs)
     again = 1 if len(runs) > 1 else 0
     return next((n for n in range(STARTS, 1, -1) if values * (n + again) <= MOST_PIXELS), 1)
 
@@ -133,6 +134,7 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "used": _used(trained, result),
         "findings": text.findings(result, _latent_shares(trained, result)),
         "latents": _latents(trained, result, seed, starts),
+        "most": MOST_SHOWN,
         "starts": starts,
         "parts": parts_panel(trained, result, seed, side),
         "classes": classes_panel(trained, seed, side),
@@ -175,7 +177,7 @@ def _scores(result: Evaluation) -> list[dict[str, Any]]:
 
 
 def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> list[dict[str, Any]]:
-    """Every latent, most informative first; unused ones are shown from one start image only.
+    """Every latent, most informative first; those that are folded away are shown from one start image only.
 
     Probabilities of classes are left out: they cannot be moved one at a time.
     """
@@ -187,6 +189,7 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
     for moved in traverse(trained, movable, starts=starts, seed=seed):
         z = moved.latent
         alive = bool(result.alive[z])
+        unfolded = alive and sum(one["alive"] for one in found) < MOST_SHOWN
         k = int(known_ZK[z].argmax()) if result.factor_names else None
         found.append(
             {
@@ -199,7 +202,7 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": moved.low,
                 "high": moved.high,
-                "strips": [picture(strip(images)) for images in (moved.strips if alive else moved.strips[:1])],
+                "strips": [picture(strip(images)) for images in (moved.strips if unfolded else moved.strips[:1])],
             }
         )
     return found

@@ -121,6 +121,7 @@ def _told_panel(told: of_classes.Told) -> dict[str, Any]:
         "title": told.title,
         "names": told.names,
         "accuracy": told.accuracy,
+        "chance": told.chance,
         "rows": told.rows,
         "held_out": told.held_out,
         "confusion": told.confusion_VV.tolist() if small else [],

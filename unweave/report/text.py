@@ -20,6 +20,7 @@ from unweave.metrics import METRICS
 
 FOUND, PARTLY = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
 NARROW = "\N{NARROW NO-BREAK SPACE}"
+MOST_NAMED = 6  # latents that a sentence names
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 
@@ -233,7 +234,11 @@ def _split(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
     for k, name in enumerate(result.factor_names):
         holders = np.flatnonzero(shares_ZK[:, k] >= max(PARTLY, shares_ZK[:, k].max() / 2))
         if len(holders) > 1:
-            said.append(f"{pretty(name)} is split between {joined([f'z{z}' for z in holders])}.")
+            named = [f"z{z}" for z in holders]
+            if len(holders) > MOST_NAMED:
+                best = holders[np.argsort(-shares_ZK[holders, k], kind="stable")][: MOST_NAMED - 1]
+                named = [*(f"z{z}" for z in best), f"{len(holders) - len(best)} others"]
+            said.append(f"{pretty(name)} is split between {joined(named)}.")
     return said
 
 
