@@ -186,23 +186,22 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
     known_ZK, most = shares(result), float(np.nanmax([*result.kl, 1e-9]))
     named, found = coordinate_names(trained), []
     movable = [z for z in latent_order(result) if not named[z][1]]
+    unfolded = [z for z in movable if result.alive[z]][:MOST_SHOWN]
     for moved in traverse(trained, movable, starts=starts, seed=seed):
         z = moved.latent
-        alive = bool(result.alive[z])
-        unfolded = alive and sum(one["alive"] for one in found) < MOST_SHOWN
         k = int(known_ZK[z].argmax()) if result.factor_names else None
         found.append(
             {
                 "name": f"z{z}",
                 "part": named[z][0],
-                "alive": alive,
+                "alive": bool(result.alive[z]),
                 "kl": float(result.kl[z]),
                 "weight": float(np.nan_to_num(result.kl[z] / most)),
                 "factor": "" if k is None else text.pretty(result.factor_names[k]),
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": moved.low,
                 "high": moved.high,
-                "strips": [picture(strip(images)) for images in (moved.strips if unfolded else moved.strips[:1])],
+                "strips": [picture(strip(images)) for images in (moved.strips if z in unfolded else moved.strips[:1])],
             }
         )
     return found
