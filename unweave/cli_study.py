@@ -58,7 +58,10 @@ def run(
     ] = None,
     seeds: Annotated[str | None, typer.Option(help="instead of the study's own: 0-9 or 0,3,5")] = None,
     path: Annotated[
-        Path | None, typer.Option(help="folder with the data set's files; else they are in the cache or downloaded")
+        Path | None,
+        typer.Option(
+            help="folder with the data set's files, or with a folder for each set; else the cache, or downloaded"
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")] = "auto",
     precision: Annotated[str | None, typer.Option(help="float32, tf32 or bf16")] = None,

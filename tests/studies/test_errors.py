@@ -61,21 +61,44 @@ def test_clusters_are_named_by_training_images(method, mnist, tmp_path):
 @pytest.mark.parametrize("only", ["method=m2", "method=aae_cluster"])
 def test_from_files_to_a_table_beside_the_published(only, tmp_path, monkeypatch):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
-    write_mnist(tmp_path / "mnist", train=1000, test=20)
+    for data in ("mnist", "fashion_mnist"):
+        write_mnist(tmp_path / data, train=1000, test=20)
     name, more = ("kingma2014", "supervision=labels(n=100, balanced=True)")
     if only == "method=aae_cluster":
         name, more = ("makhzani2015", "clusters=16")
     words = ["study", "run", name, "--scale", "full", "--only", only, "--only", more, "--seeds", "0", "--steps", "2"]
-    words += ["--path", str(tmp_path / "mnist"), "--device", "cpu", "--quiet", "--out", str(tmp_path / "out")]
+    words += ["--path", str(tmp_path), "--device", "cpu", "--quiet", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     frame = pd.read_csv(tmp_path / "out" / "scores.csv")
-    assert len(frame) == 1 and frame["error"].between(0, 100).all()
+    assert len(frame) == 2 and frame["error"].between(0, 100).all()
     table = pd.read_csv(tmp_path / "out" / "table.csv")
-    assert table["published_low"].tolist() == [11.97 if name == "kingma2014" else 9.55]
+    assert table["published_low"].dropna().tolist() == [11.97 if name == "kingma2014" else 9.55]
     assert " on mnist, 1" in table["row"][0]
+    assert " on fashion_mnist, 1" in table["row"][1]
 
 
 def test_data_without_files_has_no_path(tmp_path):
     with pytest.raises(UserError, match=r"path 'here' is given, but data 'split\(.*' has no files; choose"):
         chosen_runs(STUDIES["kingma2014"], "quick", path="here")
+
+
+def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
+    study = STUDIES["kingma2014"]
+    with pytest.raises(
+        UserError, match=r"has no folder 'fashion_mnist'; give the files of each set \(fashion_mnist, mnist\)"
+    ):
+        chosen_runs(study, "full", path=tmp_path)
+    one = chosen_runs(study, "full", only={"data": ["mnist"]}, path=tmp_path)
+    assert {run["data"] for run in one} == {f"mnist(part='train', size=28, path='{tmp_path}')"}
+    for name in ("mnist", "fashion_mnist"):
+        (tmp_path / name).mkdir()
+    both = chosen_runs(study, "full", path=tmp_path)
+    assert {run["data"] for run in both} == {
+        f"{name}(part='train', size=28, path='{tmp_path / name}')" for name in ("mnist", "fashion_mnist")
+    }
+
+
+def test_sets_without_files_are_left_as_they_are(tmp_path):
+    runs = chosen_runs(STUDIES["zhao2019"], "full", path=tmp_path)
+    assert {run["data"] for run in runs} == {"sprites", f"mnist(path='{tmp_path}')"}

@@ -22,12 +22,12 @@ BOTH = [(name, scale) for name in STUDIES for scale in SCALES]
 
 @pytest.fixture(scope="module")
 def data_of(tmp_path_factory):
-    """The data set of a text, once; MNIST from files of our own."""
+    """The data set of a text, once; MNIST and Fashion-MNIST from files of our own."""
     root, found = tmp_path_factory.mktemp("studies"), {}
     write_mnist(root / "mnist")
 
     def find(text):
-        if text not in found and base_name(text) != "mnist":
+        if text not in found and base_name(text) not in ("mnist", "fashion_mnist"):
             found[text] = load_data(text)
         elif text not in found:
             with pytest.MonkeyPatch.context() as patch:
@@ -110,11 +110,12 @@ def test_sizes_are_the_papers():
 
 def test_few_labels_on_mnist_are_as_many_as_the_papers():
     runs = STUDIES["kingma2014"].runs("full")
-    assert len(runs) == 4 * 3 * 5 and len(STUDIES["makhzani2015"].runs("full")) == 8 * 5
+    assert len(runs) == 2 * 4 * 3 * 5 and len(STUDIES["makhzani2015"].runs("full")) == 2 * 8 * 5
     assert {run["supervision"] for run in runs} == {f"labels(n={n}, balanced=True)" for n in (100, 1000, 3000)}
     assert all(run["binarize"] for run in runs)
     every = [*runs, *STUDIES["makhzani2015"].runs("full")]
-    assert {(run["data"], run["batch"]) for run in every} == {("mnist(part='train', size=28)", 100)}
+    sets = {f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist")}
+    assert {(run["data"], run["batch"]) for run in every} == {(data, 100) for data in sets}
 
 
 def test_every_step_of_tran2021_sees_64_images():

@@ -46,7 +46,8 @@ def chosen_runs(
 ) -> list[RunSpec]:
     """The study's runs at this scale: those that `only` names, with these seeds and options instead of their own.
 
-    `path` is where the files of the data set are, for sets that have files.
+    `path` is where the files of the data sets are, for sets that have files: theirs, if the runs have one such set,
+    or a folder of that name for each of them.
     """
     check_name("scale", scale, SCALES)
     runs = study.runs(scale)
@@ -57,7 +58,7 @@ def chosen_runs(
         alone = {json.dumps({**run, "seed": 0}, sort_keys=True): run for run in runs}
         runs = [{**run, "seed": seed} for run in alone.values() for seed in seeds]
     if path is not None:
-        runs = [{**run, "data": _at(run["data"], path)} for run in runs]
+        runs = _found_at(runs, Path(path))
     return [_logged({**run, **given}) for run in runs]
 
 
@@ -66,12 +67,25 @@ def _logged(run: RunSpec) -> RunSpec:
     return {**run, "log_every": min(run["log_every"], run["steps"])} if "log_every" in run else run
 
 
-def _at(data: str, path: str | Path) -> str:
-    """The data set with its files there."""
-    name, options = parse_call(data)
-    if name not in FILES:
-        raise UserError(f"path '{path}' is given, but data '{data}' has no files; choose runs whose data has")
-    return call_text(name, {**options, "path": str(path)})
+def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
+    """The runs with the files of their data sets there."""
+    calls = {run["data"]: parse_call(run["data"]) for run in runs}
+    names = {name for name, _ in calls.values() if name in FILES}
+    if not names:
+        raise UserError(
+            f"path '{path}' is given, but data '{next(iter(calls))}' has no files; choose runs whose data has"
+        )
+    folders = {name: path / name if (path / name).is_dir() else path for name in names}
+    if missing := [name for name in sorted(names) if len(names) > 1 and folders[name] == path]:
+        raise UserError(
+            f"path '{path}' has no folder '{missing[0]}'; give the files of each set ({', '.join(sorted(names))}) a "
+            f"folder of its name, or choose one set by only data={missing[0]}"
+        )
+    texts = {
+        data: call_text(name, {**options, "path": str(folders[name])}) if name in FILES else data
+        for data, (name, options) in calls.items()
+    }
+    return [{**run, "data": texts[run["data"]]} for run in runs]
 
 
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
