@@ -86,6 +86,10 @@ def test_data_without_files_has_no_path(tmp_path):
 def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
     study = STUDIES["kingma2014"]
     with pytest.raises(
+        UserError, match=r"nowhere' does not exist; give the folder with the files of fashion_mnist, mnist"
+    ):
+        chosen_runs(study, "full", path=tmp_path / "nowhere")
+    with pytest.raises(
         UserError, match=r"has no folder 'fashion_mnist'; give the files of each set \(fashion_mnist, mnist\)"
     ):
         chosen_runs(study, "full", path=tmp_path)

@@ -75,6 +75,8 @@ def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
         raise UserError(
             f"path '{path}' is given, but data '{next(iter(calls))}' has no files; choose runs whose data has"
         )
+    if not path.exists():
+        raise UserError(f"path '{path}' does not exist; give the folder with the files of {', '.join(sorted(names))}")
     folders = {name: path / name if (path / name).is_dir() else path for name in names}
     if missing := [name for name in sorted(names) if len(names) > 1 and folders[name] == path]:
         raise UserError(
