@@ -121,7 +121,11 @@ def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
                 ends = (np.nan, np.nan)
             else:
                 ends = (float(values.min()), float(values.max()))
-            told.append(Beside(published, len(values), ours, *ends, verdict(published, ours, scale)))
+            said = verdict(published, ours, scale)
+            if said and isinstance(published.value, tuple) and over is None:
+                low, high = published.value
+                said += f"; {((low <= values) & (values <= high)).sum()} of {len(values)} runs inside"
+            told.append(Beside(published, len(values), ours, *ends, said))
     return told
 
 
