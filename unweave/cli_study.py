@@ -216,6 +216,7 @@ def _sheet(study: Study, frame: pd.DataFrame) -> Sheet:
 
     found, scores, scale = lines(study, frame), shown_scores(study, frame), str(frame["scale"].iloc[0])
     told = beside(study, found, scale)
+    sources = list(dict.fromkeys(item.published.source for item in told))
     missing = len(study.published) - len(told)
     notes = [note[0].upper() + note[1:] + "." for note in study.notes]
     if scale != "full":
@@ -235,7 +236,8 @@ def _sheet(study: Study, frame: pd.DataFrame) -> Sheet:
         heads=["row", "runs", TIME, *(short_title(score) for score in scores)],
         rows=[(line.pooled, _cells(line, scores)) for line in found],
         beside_heads=["row", "score", "runs", "ours", "published", "verdict", "provenance", "source"],
-        beside=[_beside(item, short_title(item.published.score)) for item in told],
+        beside=[_beside(item, short_title(item.published.score), sources) for item in told],
+        sources=sources,
     )
 
 
@@ -251,7 +253,7 @@ def _cells(line: Line, scores: Sequence[str]) -> list[str]:
     return [line.name, count, f"{seconds:.3g}" if math.isfinite(seconds) else "–", *cells]
 
 
-def _beside(item: Beside, score: str) -> list[str]:
+def _beside(item: Beside, score: str, sources: Sequence[str]) -> list[str]:
     published, (low, high) = item.published, item.published.ends
     times = "×" if published.over else ""
     value = (
@@ -262,7 +264,8 @@ def _beside(item: Beside, score: str) -> list[str]:
     words = [published.statistic] if published.statistic != "range" else []
     words += [f"of {published.over}"] if published.over else []
     value += f" ({' '.join(words)})" if words else ""
-    return [published.row, score, str(item.n), ours, value, item.verdict or "–", published.provenance, published.source]
+    place = str(1 + sources.index(published.source))
+    return [published.row, score, str(item.n), ours, value, item.verdict or "–", published.provenance, place]
 
 
 def _markdown(told: Sheet) -> str:
@@ -271,6 +274,7 @@ def _markdown(told: Sheet) -> str:
     parts += [_markdown_table(told.heads, [row for _, row in told.rows])]
     if told.beside:
         parts += [_markdown_table(told.beside_heads, told.beside)]
+        parts += ["\n".join(f"{place}. {source}" for place, source in enumerate(told.sources, 1))]
         parts += ["\n".join(f"- {word}: {meaning}" for word, meaning in told.legend)]
     return "\n\n".join([*parts, "\n".join(f"- {note}" for note in told.notes)]) + "\n"
 

@@ -24,7 +24,8 @@ SHEET = Sheet(
     heads=["row", "runs", "MIG"],
     rows=[(True, ["family", "2", "0.2"]), (False, ["one", "1", "0.3"])],
     beside_heads=["row", "source"],
-    beside=[["family", "<a figure>"]],
+    beside=[["family", "1"]],
+    sources=["<a figure>"],
 )
 
 

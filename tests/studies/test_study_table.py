@@ -42,7 +42,7 @@ def test_published_numbers_stand_beside_the_same_statistic_of_ours():
     told = beside(TINY, lines(TINY, made()), "full")
     found = {(item.published.row, item.published.score, item.published.statistic): item for item in told}
     spread = found["beta_vae on rooms", "mig", "range"]
-    assert (spread.n, spread.low, spread.high, spread.verdict) == (4, 0.05, 0.4, "inside; 2 of 4 runs inside")
+    assert (spread.n, spread.low, spread.high, spread.verdict) == (4, 0.05, 0.4, "inside (2 of 4 runs)")
     assert spread.ours == pytest.approx(0.175)  # median of .05 .15 .2 .4
     one = found["beta_vae on rooms, beta=4", "mig", "median"]
     assert one.ours == pytest.approx(0.3) and one.verdict == "+0.050"

@@ -65,6 +65,7 @@ class Sheet(NamedTuple):
     rows: Sequence[tuple[bool, Sequence[str]]]  # whether it is a family, its cells
     beside_heads: Sequence[str]
     beside: Sequence[Sequence[str]]
+    sources: Sequence[str]  # of published numbers; the last cell beside them says which, from 1
 
 
 def study_page(sheet: Sheet, panels: Sequence[Panel], out: str | Path) -> Path:

@@ -124,7 +124,8 @@ def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
             said = verdict(published, ours, scale)
             if said and isinstance(published.value, tuple) and over is None:
                 low, high = published.value
-                said += f"; {((low <= values) & (values <= high)).sum()} of {len(values)} runs inside"
+                count = f"{((low <= values) & (values <= high)).sum()} of {len(values)} runs"
+                said += f" ({count})" if said == "inside" else f" ({count} inside)"
             told.append(Beside(published, len(values), ours, *ends, said))
     return told
 
