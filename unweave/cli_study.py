@@ -290,7 +290,8 @@ def _panels(study: Study, frame: pd.DataFrame) -> list[Panel]:
     from unweave.studies.table import lines, shown_scores
 
     found, panels = lines(study, frame), []
-    colours = {family: place % 8 for place, family in enumerate(dict.fromkeys(line.family for line in found))}
+    kinds = (0, 2, 3, 4, 5, 6, 7)  # colour 1 is what was published
+    colours = {family: kinds[place % 7] for place, family in enumerate(dict.fromkeys(line.family for line in found))}
     for score in shown_scores(study, frame):
         strips = []
         for line in found:
