@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-
-import pytest
 import torch
+from interpreted import needs_triton, run_interpreted
 from torch.func import vmap
 
 from unweave.ops import blend as module
@@ -35,16 +30,9 @@ for C, L, P, B in [(3, 5, 64 * 64, 3), (1, 2, 100, 4), (3, 5, 8 * 8, 2), (4, 1, 
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None and not sys.platform.startswith("linux"), reason="Triton is for Linux"
-)
+@needs_triton
 def test_kernel_by_the_interpreter():
-    if importlib.util.find_spec("triton") is None:
-        pytest.fail("triton is missing: it is in the dev extra")
-    run = subprocess.run(
-        [sys.executable, "-c", KERNEL], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    run_interpreted(KERNEL)
 
 
 def test_mapped_batches_are_one_batch():

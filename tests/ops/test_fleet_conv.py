@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 import torch.nn.functional as F
+from interpreted import needs_triton, run_interpreted
 from torch.func import vmap
 
 from unweave.nn.conv import Double, Halve, Stack, convolutions
@@ -82,17 +78,9 @@ for C, S, k, h in [(1, 32, 4, 8), (3, 16, 4, 4), (32, 32, 4, 4), (16, 32, 2, 4),
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None and not sys.platform.startswith("linux"), reason="Triton is for Linux"
-)
+@needs_triton
 def test_kernels_by_the_interpreter():
-    """Triton's interpreter runs the very kernels on a CPU; it has to be chosen before Triton is imported."""
-    if importlib.util.find_spec("triton") is None:
-        pytest.fail("triton is missing: it is in the dev extra")
-    run = subprocess.run(
-        [sys.executable, "-c", KERNELS], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    run_interpreted(KERNELS)
 
 
 def test_the_plain_form_is_torchs():
