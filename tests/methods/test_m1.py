@@ -39,8 +39,8 @@ def scores(method, x):
     """f_c of every image, in NumPy."""
     codes = method.autoencoder.posterior(x)[0].detach().numpy()
     machine = method.classifier
-    angles = codes @ machine.directions_ZF.numpy() / 2.0 + machine.phases_F.numpy()
-    features = np.sqrt(2 / angles.shape[1]) * np.cos(angles)
+    square = ((codes[:, None] - machine.centres_FZ.numpy()) ** 2).sum(2)
+    features = np.exp(-square / (2 * 2.5**2)) @ machine.whitening_FF.numpy()
     return features @ machine.scores.weight.detach().numpy().T + machine.scores.bias.detach().numpy()
 
 
@@ -118,10 +118,11 @@ def test_the_second_stage_among_others_is_the_second_stage_alone(tmp_path):
     runs = [{**given, "seed": seed, "device": "cpu"} for seed in (0, 1)]
     together = uw.fit(runs, out=tmp_path / "many", strategy="batched")
     alone = uw.train(**runs[1], out=tmp_path / "one")
-    for (name, one), other in zip(
-        together[1].method.state_dict().items(), alone.method.state_dict().values(), strict=True
-    ):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5, msg=name)
+    for name, one in together[1].method.state_dict().items():
+        if name != "classifier.scores.weight":  # an untrained model draws nearly equal centres: weights may shift
+            torch.testing.assert_close(one, alone.method.state_dict()[name], rtol=1e-4, atol=1e-5, msg=name)
+    images = alone.data.images(torch.arange(50))
+    torch.testing.assert_close(together[1].method._scores(images), alone.method._scores(images), rtol=1e-3, atol=1e-4)
 
 
 def test_what_is_not_accepted():

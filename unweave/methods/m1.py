@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
+import torch
 from torch import Tensor, nn
 
 from unweave.contract import (
@@ -25,6 +26,7 @@ from unweave.nn.precision import at_least_single
 from unweave.ops.partial_labels import one_hot, squared_hinge, unsure
 
 CLASSIFIERS = ("tsvm", "regression")
+CENTRES = 1000  # of the tsvm's kernel
 
 
 @final
@@ -33,22 +35,22 @@ class M1Classifier(Method):
 
     class Hyper(NamedTuple):
         decay: Annotated[Tensor, Knob(1e-3, "weight of half the squared norm of the classifier's weights")]
-        gamma: Annotated[Tensor, Knob(1.0, "tsvm: weight of codes without a label that lie near a boundary")]
+        gamma: Annotated[Tensor, Knob(0.3, "tsvm: weight of codes without a label that lie near a boundary")]
         balance: Annotated[Tensor, Knob(1.0, "tsvm: weight of the mean scores' distance to the labels' mean")]
 
     needs: tuple[str, ...] = ("x", "labelled", "labels")
     players = {"classifier": ("classifier",)}
     frozen = ("autoencoder",)
-    recipe = {"classifier": {"lr": 1e-2}}
+    recipe = {"classifier": {"lr": 1e-2, "eps": 1e-3}}  # features that are hardly there must not move on noise
 
-    def __init__(self, data: DataInfo, *, classifier: str = "tsvm", width: float = 2.0, previous: Method) -> None:
+    def __init__(self, data: DataInfo, *, classifier: str = "tsvm", width: float = 2.5, previous: Method) -> None:
         super().__init__()
         self.autoencoder: AutoEncoder = previous.autoencoder  # type: ignore[assignment]
         self.latents = self.autoencoder.latents
         self.tsvm, classes = classifier == "tsvm", class_count(data)
         self.classifier: nn.Module
         if self.tsvm:
-            self.classifier = KernelMachine(self.latents, classes, width=width)
+            self.classifier = KernelMachine(self._drawn(CENTRES), classes, width=width)
         else:
             self.needs = ("labelled", "labels")
             self.classifier = nn.Linear(self.latents, classes)
@@ -68,6 +70,12 @@ class M1Classifier(Method):
         loss = hinge + hyper.gamma * near + hyper.balance * apart + price
         logs |= {"loss": loss, "hinge": hinge, "unsure": near, "imbalance": apart}
         return Out({"classifier": loss}, logs)
+
+    @torch.no_grad()
+    def _drawn(self, count: int) -> Tensor:
+        """Codes of images the model itself draws [F, Z]: where those of the data lie, without the data."""
+        drawn = self.autoencoder.decode(torch.randn(count, self.latents))
+        return self.autoencoder.posterior(drawn)[0]
 
     def _scores(self, x: Tensor | None) -> Tensor:
         """Of each class [B, Y], at the means of q(z|x)."""
@@ -104,7 +112,7 @@ class M1(Method):
         net: str = "kingma",
         likelihood: str = "bernoulli",
         classifier: str = "tsvm",
-        width: float = 2.0,
+        width: float = 2.5,
         binarize: bool = False,
     ) -> None:
         super().__init__()
