@@ -49,8 +49,11 @@ def test_the_tsvms_loss_by_hand(batch):
     told, other = scores(method, batch.labelled), scores(method, batch.x)
     signs = np.array([[1, -1, -1], [-1, -1, 1], [-1, 1, -1], [-1, -1, 1]])
     hinge = sum(max(0.0, 1 - signs[i, c] * told[i, c]) ** 2 for i in range(4) for c in range(3)) / 4
-    near = sum(math.exp(-3 * other[i, c] ** 2) for i in range(4) for c in range(3)) / 4
-    apart = sum((other[:, c].mean() - signs[:, c].mean()) ** 2 for c in range(3))
+    order = np.sort(other, axis=1)
+    near = sum(math.exp(-3 * ((order[i, 2] - order[i, 1]) / 2) ** 2) for i in range(4)) / 4
+    chance = np.exp(2 * other) / np.exp(2 * other).sum(1, keepdims=True)
+    shares = [0.25, 0.25, 0.5]  # of the labels 0, 2, 1, 2
+    apart = sum(shares[c] * math.log(shares[c] / chance[:, c].mean()) for c in range(3))
     norm = (method.classifier.scores.weight.detach().numpy() ** 2).sum()
     assert out(method, batch).losses["classifier"].item() == pytest.approx(hinge)
     loss = out(method, batch, gamma=0.5, balance=2.0, decay=0.25).losses["classifier"].item()

@@ -34,9 +34,9 @@ class M1Classifier(Method):
     """The second stage: a classifier of the first stage's codes, by labels; the tsvm by all other codes too."""
 
     class Hyper(NamedTuple):
-        decay: Annotated[Tensor, Knob(1e-3, "weight of half the squared norm of the classifier's weights")]
-        gamma: Annotated[Tensor, Knob(0.3, "tsvm: weight of codes without a label that lie near a boundary")]
-        balance: Annotated[Tensor, Knob(1.0, "tsvm: weight of the mean scores' distance to the labels' mean")]
+        decay: Annotated[Tensor, Knob(1e-4, "weight of half the squared norm of the classifier's weights")]
+        gamma: Annotated[Tensor, Knob(1.0, "tsvm: weight of codes without a label that lie near a boundary")]
+        balance: Annotated[Tensor, Knob(10.0, "tsvm: weight of the KL of the classes' shares from the labels'")]
 
     needs: tuple[str, ...] = ("x", "labelled", "labels")
     players = {"classifier": ("classifier",)}
@@ -64,9 +64,12 @@ class M1Classifier(Method):
         if not self.tsvm:
             cross = -(y_BY * score_BY.log_softmax(1)).sum(1).mean()
             return Out({"classifier": cross + price}, {"loss": cross + price, "cross_entropy": cross, **logs})
-        sign_BY, other_BY = 2.0 * y_BY - 1.0, self._scores(batch.x)
-        hinge, near = squared_hinge(score_BY, sign_BY).sum(1).mean(), unsure(other_BY).sum(1).mean()
-        apart = (other_BY.mean(0) - sign_BY.mean(0)).square().sum()
+        other_BY, told_Y = self._scores(batch.x), y_BY.mean(0)
+        hinge = squared_hinge(score_BY, 2.0 * y_BY - 1.0).sum(1).mean()
+        first_B, second_B = other_BY.topk(2, dim=1).values.unbind(1)
+        near = unsure(0.5 * (first_B - second_B)).mean()
+        share_Y = (2.0 * other_BY).softmax(1).mean(0)
+        apart = (told_Y.xlogy(told_Y) - told_Y * share_Y.log()).sum()
         loss = hinge + hyper.gamma * near + hyper.balance * apart + price
         logs |= {"loss": loss, "hinge": hinge, "unsure": near, "imbalance": apart}
         return Out({"classifier": loss}, logs)
@@ -97,8 +100,8 @@ class M1(Method):
     paper = "Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014"
     equation = (
         "first -E_q(z|x)[log p(x|z)] + KL(q(z|x) || p(z)); then of codes z and scores f_c(z), y_c = 1 or -1, "
-        "E_labelled[sum_c max(0, 1 - y_c f_c)^2] + gamma E[sum_c exp(-3 f_c^2)] "
-        "+ balance sum_c (E[f_c] - E_labelled[y_c])^2 + decay/2 |w|^2, or multinomial regression"
+        "E_labelled[sum_c max(0, 1 - y_c f_c)^2] + gamma E[exp(-3 (f_1st - f_2nd)^2 / 4)] "
+        "+ balance KL(shares of labels || E[softmax(2 f)]) + decay/2 |w|^2, or multinomial regression"
     )
     players = {"model": ("autoencoder",)}
     recipe = {"model": {"lr": 3e-4}}
