@@ -68,8 +68,8 @@ class M1Classifier(Method):
         hinge = squared_hinge(score_BY, 2.0 * y_BY - 1.0).sum(1).mean()
         first_B, second_B = other_BY.topk(2, dim=1).values.unbind(1)
         near = unsure(0.5 * (first_B - second_B)).mean()
-        share_Y = (2.0 * other_BY).softmax(1).mean(0)
-        apart = (told_Y.xlogy(told_Y) - told_Y * share_Y.log()).sum()
+        log_share_Y = (2.0 * other_BY).log_softmax(1).logsumexp(0) - math.log(len(other_BY))  # finite for any scores
+        apart = (told_Y.xlogy(told_Y) - told_Y * log_share_Y).sum()
         loss = hinge + hyper.gamma * near + hyper.balance * apart + price
         logs |= {"loss": loss, "hinge": hinge, "unsure": near, "imbalance": apart}
         return Out({"classifier": loss}, logs)

@@ -7,7 +7,7 @@ from typing import Any
 
 from unweave.classes import class_error
 from unweave.evaluate import Trained
-from unweave.studies.study import Published, Row, RunSpec, Study, base_name, held_out
+from unweave.studies.study import SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
 
 MODELS: tuple[RunSpec, ...] = (
     {"method": "m1", "classifier": "regression"},
@@ -15,9 +15,7 @@ MODELS: tuple[RunSpec, ...] = (
     {"method": "m2"},
     {"method": "m1_m2"},
 )
-SETS = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
 FULL: RunSpec = {"steps": 100_000, "batch": 100, "log_every": 1000}
-SMALL_SET = "split(data='digits(size=16)', part='train', fraction=0.75)"
 QUICK: RunSpec = {
     "steps": 1000,
     "batch": 64,
@@ -27,7 +25,7 @@ QUICK: RunSpec = {
 
 def runs(scale: str) -> list[RunSpec]:
     quick = scale == "quick"
-    sets, counts, seeds = ((SMALL_SET,), (100,), 2) if quick else (SETS, (100, 1000, 3000), 5)
+    sets, counts, seeds = ((SMALL_TESTED,), (100,), 2) if quick else (TESTED, (100, 1000, 3000), 5)
     same = {**(QUICK if quick else FULL), "binarize": True}
     return [
         {**model, "data": data, **same, "supervision": f"labels(n={count}, balanced=True)", "seed": seed}

@@ -12,7 +12,7 @@ from unweave.classes import class_error
 from unweave.data import Dataset
 from unweave.evaluate import Trained
 from unweave.metrics import cluster_error
-from unweave.studies.study import Published, Row, RunSpec, Study, base_name, held_out
+from unweave.studies.study import SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
 
 LABELS = {
     "labels(n=100, balanced=True)": "100 labels",
@@ -32,9 +32,7 @@ MODELS: tuple[RunSpec, ...] = (
 SMALL: tuple[RunSpec, ...] = ({**SEMI, "supervision": HUNDRED}, {**CLUSTER, "clusters": 16})
 
 NET: RunSpec = {"net": "makhzani", "likelihood": "gaussian"}
-SETS = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
 FULL: RunSpec = {"steps": 300_000, "batch": 100, "log_every": 1000}
-SMALL_SET = "split(data='digits(size=16)', part='train', fraction=0.75)"
 QUICK: RunSpec = {
     "steps": 400,
     "batch": 64,
@@ -44,7 +42,7 @@ QUICK: RunSpec = {
 
 def runs(scale: str) -> list[RunSpec]:
     quick = scale == "quick"
-    sets, models, seeds = ((SMALL_SET,), SMALL, 2) if quick else (SETS, MODELS, 5)
+    sets, models, seeds = ((SMALL_TESTED,), SMALL, 2) if quick else (TESTED, MODELS, 5)
     same = {**NET, **(QUICK if quick else FULL)}
     return [{**model, "data": data, **same, "seed": s} for data in sets for model in models for s in range(seeds)]
 

@@ -22,6 +22,9 @@ PROVENANCE = {
 }
 SLOW = ("dci",)  # ten seconds a model on a CPU
 RunSpec = dict[str, Any]  # the keywords of `train`
+# Data of which `held_out` gives the other part, to count errors on; the small one needs no download.
+TESTED = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
+SMALL_TESTED = "split(data='digits(size=16)', part='train', fraction=0.75)"
 
 
 class Row(NamedTuple):
