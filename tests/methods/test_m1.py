@@ -137,3 +137,5 @@ def test_what_is_not_accepted():
         uw.train("m1", "digits")
     with pytest.raises(UserError, match="supervision gives those of 2 factors"):
         M1(INFO._replace(labels=(2, 3)), net="small")
+    with pytest.raises(UserError, match="supervision gives labels of 1 class; give those of a factor with 2 or more"):
+        M1(INFO._replace(labels=(1,)), net="small")

@@ -119,7 +119,9 @@ class M1(Method):
         binarize: bool = False,
     ) -> None:
         super().__init__()
-        class_count(data)  # what the second stage would refuse is refused before the first is trained
+        # What the second stage would refuse is refused before the first is trained.
+        if class_count(data) < 2:
+            raise UserError("supervision gives labels of 1 class; give those of a factor with 2 or more")
         check_choice("classifier", classifier, CLASSIFIERS)
         if not 0.0 < width < math.inf:
             raise UserError(f"width {width:g} is out of range; use a number above 0")
