@@ -18,7 +18,7 @@ class M2(Method):
 
     class Hyper(NamedTuple):
         alpha: Annotated[
-            Tensor, Knob(0.1, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
+            Tensor, Knob(300.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
         ]
         decay: Annotated[Tensor, Knob(1.0, "precision of the normal prior on the weights; 0 is none", "1")]
 
