@@ -72,8 +72,8 @@ STUDY = Study(
         "error: in per cent, 0 at best, of the 10,000 test images; training sees the 60,000 others; the labelled "
         "ones are drawn by the run's seed, equally many of every class",
         "full: 100,000 steps of 100 images in each stage (the authors' program for m1_m2 makes 300,000 of 500); "
-        "its 600 labels are left out; regression after m1 is named in its text, without a number; it has nothing on "
-        "Fashion-MNIST, where all is as on MNIST",
+        "its 600 labels are left out; regression after m1 is named in its text, without a number; m2's "
+        "alpha is 300, the paper's 0.1; it has nothing on Fashion-MNIST, where all is as on MNIST",
         "quick: another data set, 1,797 small digits in 16 x 16, a quarter of which are the test images, and too few "
         "steps to compare anything with the paper",
     ),
