@@ -21,7 +21,7 @@ from unweave.contract import (
 )
 from unweave.data import Dataset, Sampler, supervised_info
 from unweave.data.spec import check_name
-from unweave.data.stream import Staged, Stream, step_keys
+from unweave.data.stream import Staged, Stream, hold, step_keys
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop
 from unweave.engine.optim import Adam
@@ -163,9 +163,19 @@ def streams(data: Dataset) -> bool:
     return not getattr(data, "resident", True)
 
 
-def staged(program: Program, step: int) -> Program:
-    """The same program with its batches drawn on the host, ahead of the step that needs them."""
+def staged(program: Program, step: int, room: int = 0) -> Program:
+    """The same program with its batches drawn on the host, ahead of the step that needs them.
+
+    Pictures that have room in so many bytes of the device's memory are put there, now.
+    """
     phases, device = len(all_phases(program.method)), program.seed.device
-    keys = step_keys(int(program.seed), step, phases)
-    stream = Stream(program.sample, keys, program.batch, pin=device.type == "cuda")  # type: ignore[arg-type]
-    return program._replace(sample=Staged(stream, phases, device))
+    sampler: Sampler = program.sample  # type: ignore[assignment]
+    held_H = hold(sampler.data, room, device)
+    keys, held = step_keys(int(program.seed), step, phases), 0 if held_H is None else len(held_H)
+    stream = Stream(sampler, keys, program.batch, pin=device.type == "cuda", held=held)
+    return program._replace(sample=Staged(stream, phases, device, held_H))
+
+
+def room_for(data: Dataset, device: torch.device | str) -> int:
+    """Bytes of a set that is not to be held in memory as a whole which may lie on the device all the same."""
+    return getattr(data, "room", 0) if torch.device(device).type == "cuda" else 0

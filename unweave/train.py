@@ -18,6 +18,7 @@ from unweave.build import (
     find_method,
     make_engine,
     optimizer_settings,
+    room_for,
     rounding,
     staged,
     streams,
@@ -232,7 +233,7 @@ def _fit_stage(
     if begun_at < steps:
         program = build_program(config, method, data, stage)
         if streams(data):
-            program = staged(program, begun_at)
+            program = staged(program, begun_at, room_for(data, config["device"]))
         runner = make_engine(program, state, config["engine"])
         done = begun_at
         try:

@@ -9,9 +9,11 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import unweave as uw
+from unweave.build import room_for
 from unweave.data import Sampler
 from unweave.data.arrays import Arrays
-from unweave.data.stream import Staged, Stream, Writer, mapped, step_keys
+from unweave.data.stream import Staged, Stream, Writer, hold, mapped, step_keys
+from unweave.data.views import split
 from unweave.ops.noise import fold
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
@@ -98,12 +100,15 @@ def test_an_end_and_an_error_are_handed_on(sets):
     stream.close()
 
 
-def test_staged_batches_stay_in_their_place(sets):
+@pytest.mark.parametrize("held", [0, 1, 120, 300])
+def test_staged_batches_stay_in_their_place(sets, held):
     """What an engine that replays a recorded step reads: the same memory, filled anew before every step."""
     resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
-    stream = Stream(streamed, step_keys(0, 0, phases=2, block=8), 8)
-    staged = Staged(stream, 2, "cpu")
-    places = [slot.x.data_ptr() for slot in staged._slots]
+    held_H = hold(sets[1], held * 3 * 16 * 16 + 5, "cpu")
+    assert held_H is None if not held else torch.equal(held_H, torch.from_numpy(PIXELS[:held]))
+    stream = Stream(streamed, step_keys(0, 0, phases=2, block=8), 8, held=held)
+    staged = Staged(stream, 2, "cpu", held_H)
+    places = [slot.x.data_ptr() for slot in staged._slots[:2]]
     key = torch.tensor(0)
     for step in range(21):
         staged.advance()
@@ -111,7 +116,7 @@ def test_staged_batches_stay_in_their_place(sets):
             seen = staged(key, 8)
             expected = resident(fold(fold(fold(key, torch.tensor(step)), phase), "data"), 8)
             assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
-    assert [slot.x.data_ptr() for slot in staged._slots] == places
+    assert [slot.x.data_ptr() for slot in staged._slots[:2]] == places
     stream.close()
 
 
@@ -136,9 +141,10 @@ def test_what_stays_on_the_host(sets):
     assert moved.pixels.device.type == "cpu" and moved.classes.device.type == "meta"
 
 
-def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch):
-    """As on a GPU, where the host draws ahead; interrupted and gone on with, too."""
-    monkeypatch.setattr(sys.modules["unweave.train"], "streams", lambda data: not data.resident)
+@pytest.mark.parametrize("room", [0, 100_000])
+def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch, room):
+    """As on a GPU, where the host draws ahead what is not held there; interrupted and gone on with, too."""
+    monkeypatch.setattr(sys.modules["unweave.train"], "room_for", lambda data, device: room)
     options = dict(steps=6, batch=8, net="small", latents=3, device="cpu", engine="loop", log_every=2, lr=1e-3)
     whole = uw.train("factor_vae", sets[0], out=tmp_path / "memory", **options)
 
@@ -151,6 +157,27 @@ def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch):
     again = uw.resume(tmp_path / "file", data=sets[1])
     for name, value in whole.method.state_dict().items():
         assert torch.equal(value, again.method.state_dict()[name]), name
+
+
+def test_pictures_held_on_the_device_are_not_read(sets):
+    """Groups, too: pictures of pictures, of which a device holds some."""
+    asked = []
+    sampler = Sampler(sets[1], ("groups",), "groups(by=['factor0'], size=3)")
+    stream = Stream(sampler, step_keys(0, 0), 8, held=200, threads=1, ahead=1)
+    rows, stream.rows = stream.rows, lambda index_B: asked.append(index_B) or rows(index_B)
+    batch, numbers = stream.draw()
+    stream.close()
+    away = numbers.groups >= 200
+    assert all((index_B >= 200).all() for index_B in asked) and away.any() and not away.all()
+    assert torch.equal(batch.groups[away], torch.from_numpy(PIXELS)[numbers.groups[away]])
+
+
+def test_how_much_of_a_large_set_may_lie_on_the_device(monkeypatch):
+    monkeypatch.setattr(sys.modules["unweave.data.arrays"], "memory_limit", lambda: 10_000)
+    large, asked = Arrays(PIXELS), Arrays(PIXELS, resident=False)
+    assert not large.resident and room_for(large, "cuda") == 10_000 and room_for(large, "cpu") == 0
+    assert room_for(split(large), "cuda") == 10_000
+    assert not asked.resident and room_for(asked, "cuda") == 0
 
 
 def test_training_on_a_file_is_training_on_memory(tmp_path):

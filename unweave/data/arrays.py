@@ -24,7 +24,7 @@ class Arrays(Dataset):
 
     Nothing says that every combination of factors is there, so this is no grid. Bytes stay bytes until a batch is
     drawn. `resident=False` keeps the images on the host when the set moves to a device; None does so for sets
-    larger than half of its memory.
+    larger than half of its memory, of which then as many as fill that half (`room`) lie there while it trains.
     """
 
     grid = False
@@ -47,6 +47,7 @@ class Arrays(Dataset):
         self.factor_names, self.factor_values = self.table.names, self.table.values
         self.factor_sizes = tuple(map(len, self.factor_values))
         self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
+        self.room = memory_limit() if resident is None else 0
         self.pixels: Tensor
         self.classes: Tensor
         self.numbers: Tensor

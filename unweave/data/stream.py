@@ -10,7 +10,9 @@ travel while the step before them runs:
     program = program._replace(sample=staged)    # the step is recorded on staged's memory
     staged.advance(); graph.replay()             # before every step, which the engines do
 
-Shape letters: N observations, B batch, C channels, H height, W width.
+As many pictures as there is room for lie on the device all the same, and only the others are fetched.
+
+Shape letters: N observations, H of them held on the device, B batch, C channels, H height, W width.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import mmap
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,9 +32,11 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Batch
+from unweave.data.dataset import Dataset
 from unweave.data.samplers import IMAGES, Sampler
 from unweave.ops.noise import fold
 
+_BLOCK = 64 << 20  # bytes that travel to the device at once
 _HEADER = 4096  # bytes before the first row of the stores written here: rows of whole pages then begin with one
 
 
@@ -106,11 +110,17 @@ def step_keys(seed: int, step: int, phases: int = 1, block: int = 32) -> Iterato
         yield fold(fold(fold(run, steps), torch.arange(phases)), "data").flatten()
 
 
+def rows_of(data: Dataset) -> Callable[[Tensor], Tensor]:
+    """From numbers to pictures as they are stored where the set says how that is, else as they are."""
+    return getattr(data, "rows", data.images)
+
+
 class Stream:
     """The batches of a stream of keys (given in blocks), in order, made ahead by threads of their own.
 
     Many threads, because one that touches a page that is not in memory waits for the disk. Images stay bytes where
-    the data set has them so: a quarter of the load on the way to a device. Close it when done.
+    the data set has them so: a quarter of the load on the way to a device. The first `held` observations are the
+    device's: their places in a batch stay unfilled. Close it when done.
     """
 
     def __init__(
@@ -122,19 +132,25 @@ class Stream:
         ahead: int = 16,
         threads: int = 8,
         pin: bool = False,
+        held: int = 0,
     ) -> None:
         self.sampler, self.keys, self.batch, self.ahead, self.pin = sampler, keys, batch, ahead, pin
-        self.rows = getattr(sampler.data, "rows", sampler.data.images)
+        self.held = held
+        self.rows = rows_of(sampler.data)
         # One thread for each one's tensor operations: the other cores are the step's.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         self._plans: deque[dict[str, Tensor]] = deque()
-        self._coming: deque[Future[Batch]] = deque()
+        self._coming: deque[Future[tuple[Batch, Batch]]] = deque()
         self._block = self._threads.submit(self._plan)
 
     def __iter__(self) -> Stream:
         return self
 
     def __next__(self) -> Batch:
+        return self.draw()[0]
+
+    def draw(self) -> tuple[Batch, Batch]:
+        """The next batch, and in the fields of its pictures the numbers of the observations they are of."""
         while len(self._coming) < self.ahead and (plan := self._next_plan()) is not None:
             self._coming.append(self._threads.submit(self._fetch, plan))
         if not self._coming:
@@ -160,33 +176,63 @@ class Stream:
         needed = {name: plans[name].unbind() for name in self.sampler.needs}
         return [{name: steps[number] for name, steps in needed.items()} for number in range(len(keys))]
 
-    def _fetch(self, plan: dict[str, Tensor]) -> Batch:
+    def _fetch(self, plan: dict[str, Tensor]) -> tuple[Batch, Batch]:
         made = {name: self._pictures(value) if name in IMAGES else value for name, value in plan.items()}
-        return Batch(**{name: value.pin_memory() if self.pin else value for name, value in made.items()})
+        numbers = {name: value for name, value in plan.items() if name in IMAGES} if self.held else {}
+        return self._batch(made), self._batch(numbers)
+
+    def _batch(self, fields: dict[str, Tensor]) -> Batch:
+        return Batch(**{name: value.pin_memory() if self.pin else value for name, value in fields.items()})
 
     def _pictures(self, index: Tensor) -> Tensor:
-        return self.rows(index.flatten()).unflatten(0, index.shape)
+        index_B = index.flatten()
+        if not self.held:
+            return self.rows(index_B).unflatten(0, index.shape)
+        away_A = (index_B >= self.held).nonzero()[:, 0]
+        rows = self.rows(index_B[away_A])
+        return rows.new_empty(len(index_B), *rows.shape[1:]).index_copy_(0, away_A, rows).unflatten(0, index.shape)
+
+
+def hold(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None:
+    """The first observations of a set on the device, as many as have room in so many bytes; None if that is none."""
+    rows = rows_of(data)
+    first = rows(torch.arange(1))
+    count = min(data.size, limit // first.nbytes)
+    if not count:
+        return None
+    held_H = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
+    for part_B in torch.arange(count).split(max(1, _BLOCK // first.nbytes)):
+        held_H[part_B[0] : part_B[-1] + 1] = rows(part_B)
+    return held_H
 
 
 class Staged:
     """A step's batches in device memory that never moves, for an engine that replays a recorded step.
 
     Each batch lands beside the one in use and is put in its place by `advance`, both in the order of the device.
+    The pictures of `held_H` (see `hold`) need not travel: the step takes them from there.
     """
 
-    def __init__(self, stream: Stream, phases: int, device: torch.device | str) -> None:
-        self.stream, self.phases = stream, phases
+    def __init__(self, stream: Stream, phases: int, device: torch.device | str, held_H: Tensor | None = None) -> None:
+        self.stream, self.phases, self.held_H = stream, phases, held_H
         self._turn = 0
         self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
-        first = [next(stream) for _ in range(phases)]
-        self._landing = [Batch(*(None if f is None else f.to(device) for f in batch)) for batch in first]
+        self._landing = [Batch(*(None if f is None else f.to(device) for f in batch)) for batch in self._draw()]
         self._slots = [Batch(*(None if f is None else f.clone() for f in batch)) for batch in self._landing]
 
     def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
         """What the recorded step calls, once a phase in order; the key has done its work on the host."""
-        slot = self._slots[self._turn]
+        slot, numbers = self._slots[self._turn], self._slots[self.phases + self._turn]
         self._turn = (self._turn + 1) % self.phases
-        return Batch(*(f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in slot))
+        fields = (f if f is None or n is None else self._complete(f, n) for f, n in zip(slot, numbers, strict=True))
+        return Batch(*(f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in fields))
+
+    def _complete(self, pictures: Tensor, index: Tensor) -> Tensor:
+        """Pictures in whose places those held on the device are put."""
+        assert self.held_H is not None
+        here = index < len(self.held_H)
+        found = self.held_H.index_select(0, torch.where(here, index, 0).flatten()).unflatten(0, index.shape)
+        return torch.where(here[..., None, None, None], found, pictures)
 
     def advance(self) -> None:
         """Put the batches of the coming step in place and send for those of the one after."""
@@ -202,7 +248,12 @@ class Staged:
             self._fetch()
 
     def _fetch(self) -> None:
-        self._copy([next(self.stream) for _ in range(self.phases)], self._landing)
+        self._copy(self._draw(), self._landing)
+
+    def _draw(self) -> list[Batch]:
+        """The batches of a step's phases, and then the numbers of their pictures."""
+        drawn = [self.stream.draw() for _ in range(self.phases)]
+        return [batch for batch, _ in drawn] + [numbers for _, numbers in drawn]
 
     @staticmethod
     def _copy(come_from: list[Batch], go_to: list[Batch]) -> None:

@@ -31,7 +31,7 @@ def _resemble(view: Any, data: Dataset, name: str, options: dict[str, object]) -
     view.factor_names, view.factor_sizes = data.factor_names, data.factor_sizes
     view.factor_values = data.factor_values
     view.options = {"data": call_text(data.name, data.options), **options}
-    view.resident = getattr(data, "resident", True)
+    view.resident, view.room = getattr(data, "resident", True), getattr(data, "room", 0)
 
 
 def _key(seed: int, name: str) -> Tensor:

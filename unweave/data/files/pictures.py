@@ -21,7 +21,8 @@ class Pictures(Dataset):
 
     The arrays are `pixels` [N, H, W] or [N, H, W, C] in 0..255, or `bits` [N, H, W / 8] of eight black or white pixels
     each; and `classes` [N, K] unless the pictures are a grid of their factors. On the CPU they are the mapped file
-    itself. `.to(device)` takes them along if they fit there; those that do not (`resident` is False) stay on the host.
+    itself. `.to(device)` takes them along if they fit there; those that do not (`resident` is False) stay on the host,
+    and as many of them as have `room` on the device lie there while it trains.
     """
 
     def __init__(self, name: str, made: Stored, options: dict[str, object]) -> None:
@@ -35,7 +36,8 @@ class Pictures(Dataset):
         self.shape = (pixels.shape[3] if pixels.ndim == 4 else 1, height, width * 8 if self.packed else width)
         if self.grid and math.prod(self.factor_sizes) != self.size:
             raise ValueError(f"{self.size} pictures are no grid of {self.factor_sizes}")
-        self.resident = pixels.nbytes <= memory_limit()
+        self.room = memory_limit()
+        self.resident = pixels.nbytes <= self.room
         self.pixels: Tensor
         self.classes: Tensor
         self.shift_8: Tensor
