@@ -96,8 +96,8 @@ STUDY = Study(
     notes=(
         "full: the paper's network, optimizer, 300,000 steps and batch of 64 on one of its seven data sets, with three "
         "of its six strengths and 5 of its 50 seeds; sprites equals dSprites pixel for pixel",
-        "the batch that factor_vae permutes is the one it scores (one_batch), as in the paper's code; its own paper draws "
-        "a second one",
+        "the batch that factor_vae permutes is the one it scores (one_batch), as in the paper's code; its own paper "
+        "draws a second one",
         "the paper prints violins, no numbers: the ranges are those of a second implementation scored by the paper's "
         "code",
     ),
