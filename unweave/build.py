@@ -170,10 +170,10 @@ def staged(program: Program, step: int, room: int = 0) -> Program:
     """
     phases, device = len(all_phases(program.method)), program.seed.device
     sampler: Sampler = program.sample  # type: ignore[assignment]
-    held_H = hold(sampler.data, room, device)
-    keys, held = step_keys(int(program.seed), step, phases), 0 if held_H is None else len(held_H)
+    held_M = hold(sampler.data, room, device)
+    keys, held = step_keys(int(program.seed), step, phases), 0 if held_M is None else len(held_M)
     stream = Stream(sampler, keys, program.batch, pin=device.type == "cuda", held=held)
-    return program._replace(sample=Staged(stream, phases, device, held_H))
+    return program._replace(sample=Staged(stream, phases, device, held_M))
 
 
 def room_for(data: Dataset, device: torch.device | str) -> int:

@@ -104,10 +104,10 @@ def test_an_end_and_an_error_are_handed_on(sets):
 def test_staged_batches_stay_in_their_place(sets, held):
     """What an engine that replays a recorded step reads: the same memory, filled anew before every step."""
     resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
-    held_H = hold(sets[1], held * 3 * 16 * 16 + 5, "cpu")
-    assert held_H is None if not held else torch.equal(held_H, torch.from_numpy(PIXELS[:held]))
+    held_M = hold(sets[1], held * 3 * 16 * 16 + 5, "cpu")
+    assert held_M is None if not held else torch.equal(held_M, torch.from_numpy(PIXELS[:held]))
     stream = Stream(streamed, step_keys(0, 0, phases=2, block=8), 8, held=held)
-    staged = Staged(stream, 2, "cpu", held_H)
+    staged = Staged(stream, 2, "cpu", held_M)
     places = [slot.x.data_ptr() for slot in staged._slots[:2]]
     key = torch.tensor(0)
     for step in range(21):
@@ -160,7 +160,7 @@ def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch, room):
 
 
 def test_pictures_held_on_the_device_are_not_read(sets):
-    """Groups, too: pictures of pictures, of which a device holds some."""
+    """Whatever the shape of the field: here groups, of whose members a device holds some."""
     asked = []
     sampler = Sampler(sets[1], ("groups",), "groups(by=['factor0'], size=3)")
     stream = Stream(sampler, step_keys(0, 0), 8, held=200, threads=1, ahead=1)

@@ -12,7 +12,8 @@ travel while the step before them runs:
 
 As many pictures as there is room for lie on the device all the same, and only the others are fetched.
 
-Shape letters: N observations, H of them held on the device, B batch, C channels, H height, W width.
+Shape letters: N observations, M of them held on the device, B batch, A of it to be fetched,
+C channels, H height, W width.
 """
 
 from __future__ import annotations
@@ -200,21 +201,21 @@ def hold(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None
     count = min(data.size, limit // first.nbytes)
     if not count:
         return None
-    held_H = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
+    held_M = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
     for part_B in torch.arange(count).split(max(1, _BLOCK // first.nbytes)):
-        held_H[part_B[0] : part_B[-1] + 1] = rows(part_B)
-    return held_H
+        held_M[part_B[0] : part_B[-1] + 1] = rows(part_B)
+    return held_M
 
 
 class Staged:
     """A step's batches in device memory that never moves, for an engine that replays a recorded step.
 
     Each batch lands beside the one in use and is put in its place by `advance`, both in the order of the device.
-    The pictures of `held_H` (see `hold`) need not travel: the step takes them from there.
+    The pictures of `held_M` (see `hold`) need not travel: the step takes them from there.
     """
 
-    def __init__(self, stream: Stream, phases: int, device: torch.device | str, held_H: Tensor | None = None) -> None:
-        self.stream, self.phases, self.held_H = stream, phases, held_H
+    def __init__(self, stream: Stream, phases: int, device: torch.device | str, held_M: Tensor | None = None) -> None:
+        self.stream, self.phases, self.held_M = stream, phases, held_M
         self._turn = 0
         self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
         self._landing = [Batch(*(None if f is None else f.to(device) for f in batch)) for batch in self._draw()]
@@ -229,9 +230,9 @@ class Staged:
 
     def _complete(self, pictures: Tensor, index: Tensor) -> Tensor:
         """Pictures in whose places those held on the device are put."""
-        assert self.held_H is not None
-        here = index < len(self.held_H)
-        found = self.held_H.index_select(0, torch.where(here, index, 0).flatten()).unflatten(0, index.shape)
+        assert self.held_M is not None
+        here = index < len(self.held_M)
+        found = self.held_M.index_select(0, torch.where(here, index, 0).flatten()).unflatten(0, index.shape)
         return torch.where(here[..., None, None, None], found, pictures)
 
     def advance(self) -> None:
