@@ -13,7 +13,7 @@ from unweave.build import room_for
 from unweave.data import Sampler
 from unweave.data.arrays import Arrays
 from unweave.data.stream import Staged, Stream, Writer, hold, mapped, step_keys
-from unweave.data.views import split
+from unweave.data.views import noisy, split
 from unweave.ops.noise import fold
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
@@ -170,6 +170,17 @@ def test_pictures_held_on_the_device_are_not_read(sets):
     away = numbers.groups >= 200
     assert all((index_B >= 200).all() for index_B in asked) and away.any() and not away.all()
     assert torch.equal(batch.groups[away], torch.from_numpy(PIXELS)[numbers.groups[away]])
+
+
+def test_a_batch_may_be_held_as_a_whole(sets):
+    """Of a view, too, that computes its pictures and cannot compute none."""
+    view = noisy(sets[1], sigma=0.1)
+    stream = Stream(Sampler(view, ("x", "number")), step_keys(0, 0), 8, held=view.size)
+    staged = Staged(stream, 1, "cpu", hold(view, 10**9, "cpu"))
+    staged.advance()
+    seen = staged(torch.tensor(0), 8)
+    stream.close()
+    assert torch.equal(seen.x, view.images(seen.number))
 
 
 def test_how_much_of_a_large_set_may_lie_on_the_device(monkeypatch):

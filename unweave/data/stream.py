@@ -189,7 +189,9 @@ class Stream:
         index_B = index.flatten()
         if not self.held:
             return self.rows(index_B).unflatten(0, index.shape)
-        away_A = (index_B >= self.held).nonzero()[:, 0]
+        away = index_B >= self.held
+        away[0] |= ~away.any()  # at least one, for not every set can be asked for none
+        away_A = away.nonzero()[:, 0]
         rows = self.rows(index_B[away_A])
         return rows.new_empty(len(index_B), *rows.shape[1:]).index_copy_(0, away_A, rows).unflatten(0, index.shape)
 
