@@ -116,12 +116,16 @@ def rows_of(data: Dataset) -> Callable[[Tensor], Tensor]:
     return getattr(data, "rows", data.images)
 
 
+_Drawn = tuple[Batch, Batch]  # a batch, and the places of its pictures
+_Plan = tuple[dict[str, Tensor], dict[str, Tensor]]  # the fields of a batch, with numbers for pictures; the places
+
+
 class Stream:
     """The batches of a stream of keys (given in blocks), in order, made ahead by threads of their own.
 
     Many threads, because one that touches a page that is not in memory waits for the disk. Images stay bytes where
     the data set has them so: a quarter of the load on the way to a device. The first `held` observations are the
-    device's: their places in a batch stay unfilled. Close it when done.
+    device's and not fetched. Close it when done.
     """
 
     def __init__(
@@ -140,8 +144,8 @@ class Stream:
         self.rows = rows_of(sampler.data)
         # One thread for each one's tensor operations: the other cores are the step's.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
-        self._plans: deque[dict[str, Tensor]] = deque()
-        self._coming: deque[Future[tuple[Batch, Batch]]] = deque()
+        self._plans: deque[_Plan] = deque()
+        self._coming: deque[Future[_Drawn]] = deque()
         self._block = self._threads.submit(self._plan)
 
     def __iter__(self) -> Stream:
@@ -150,10 +154,14 @@ class Stream:
     def __next__(self) -> Batch:
         return self.draw()[0]
 
-    def draw(self) -> tuple[Batch, Batch]:
-        """The next batch, and in the fields of its pictures the numbers of the observations they are of."""
+    def draw(self) -> _Drawn:
+        """The next batch and, if some of its pictures are the device's, where each is to be found.
+
+        The pictures are then those to be fetched alone, [A, C, H, W], and a place says of each picture of the batch
+        which it is: of the held ones, and counted on from there of the fetched ones.
+        """
         while len(self._coming) < self.ahead and (plan := self._next_plan()) is not None:
-            self._coming.append(self._threads.submit(self._fetch, plan))
+            self._coming.append(self._threads.submit(self._fetch, *plan))
         if not self._coming:
             raise StopIteration
         return self._coming.popleft().result()
@@ -161,39 +169,45 @@ class Stream:
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def _next_plan(self) -> dict[str, Tensor] | None:
+    def _next_plan(self) -> _Plan | None:
         if not self._plans:
             self._plans.extend(self._block.result())
             if self._plans:
                 self._block = self._threads.submit(self._plan)
         return self._plans.popleft() if self._plans else None
 
-    def _plan(self) -> list[dict[str, Tensor]]:
+    def _plan(self) -> list[_Plan]:
         """Which observations the batches of the next block hold: all of them in one piece of arithmetic."""
         keys = next(self.keys, None)
         if keys is None:
             return []
         plans = torch.vmap(lambda key: self.sampler.plan(key, self.batch))(keys)
-        needed = {name: plans[name].unbind() for name in self.sampler.needs}
-        return [{name: steps[number] for name, steps in needed.items()} for number in range(len(keys))]
+        fields, places = {}, {}
+        for name in self.sampler.needs:
+            if name in IMAGES and self.held:
+                fields[name], place = self._away(plans[name])
+                places[name] = self._pinned(place).unbind()
+            else:
+                fields[name] = (plans[name] if name in IMAGES else self._pinned(plans[name])).unbind()
+        of_step = lambda parts, step: {name: part[step] for name, part in parts.items()}  # noqa: E731
+        return [(of_step(fields, step), of_step(places, step)) for step in range(len(keys))]
 
-    def _fetch(self, plan: dict[str, Tensor]) -> tuple[Batch, Batch]:
-        made = {name: self._pictures(value) if name in IMAGES else value for name, value in plan.items()}
-        numbers = {name: value for name, value in plan.items() if name in IMAGES} if self.held else {}
-        return self._batch(made), self._batch(numbers)
+    def _away(self, index: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """The numbers of the pictures to be fetched, step by step, and the place of every one."""
+        away = index.flatten(1) >= self.held
+        place = torch.where(away, self.held - 1 + away.cumsum(1), index.flatten(1)).view_as(index)
+        away[:, 0] |= ~away.any(1)  # at least one, for not every set can be asked for none
+        return index.flatten(1)[away].split(away.sum(1).tolist()), place
 
-    def _batch(self, fields: dict[str, Tensor]) -> Batch:
-        return Batch(**{name: value.pin_memory() if self.pin else value for name, value in fields.items()})
+    def _fetch(self, fields: dict[str, Tensor], places: dict[str, Tensor]) -> _Drawn:
+        made = {name: self._pictures(value) if name in IMAGES else value for name, value in fields.items()}
+        return Batch(**made), Batch(**places)
 
     def _pictures(self, index: Tensor) -> Tensor:
-        index_B = index.flatten()
-        if not self.held:
-            return self.rows(index_B).unflatten(0, index.shape)
-        away = index_B >= self.held
-        away[0] |= ~away.any()  # at least one, for not every set can be asked for none
-        away_A = away.nonzero()[:, 0]
-        rows = self.rows(index_B[away_A])
-        return rows.new_empty(len(index_B), *rows.shape[1:]).index_copy_(0, away_A, rows).unflatten(0, index.shape)
+        return self._pinned(self.rows(index.flatten()).unflatten(0, index.shape))
+
+    def _pinned(self, value: Tensor) -> Tensor:
+        return value.pin_memory() if self.pin else value
 
 
 def hold(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None:
@@ -220,22 +234,36 @@ class Staged:
         self.stream, self.phases, self.held_M = stream, phases, held_M
         self._turn = 0
         self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
-        self._landing = [Batch(*(None if f is None else f.to(device) for f in batch)) for batch in self._draw()]
-        self._slots = [Batch(*(None if f is None else f.clone() for f in batch)) for batch in self._landing]
+        drawn = self._draw()
+        self._landing, self._slots = ([self._room(*pair, device) for pair in drawn] for _ in range(2))
+        self._copy(drawn, self._landing)
 
     def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
         """What the recorded step calls, once a phase in order; the key has done its work on the host."""
-        slot, numbers = self._slots[self._turn], self._slots[self.phases + self._turn]
+        fields = itertools.starmap(self._complete, zip(*self._slots[self._turn], strict=True))
         self._turn = (self._turn + 1) % self.phases
-        fields = (f if f is None or n is None else self._complete(f, n) for f, n in zip(slot, numbers, strict=True))
         return Batch(*(f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in fields))
 
-    def _complete(self, pictures: Tensor, index: Tensor) -> Tensor:
-        """Pictures in whose places those held on the device are put."""
+    @staticmethod
+    def _room(batch: Batch, places: Batch, device: torch.device | str) -> _Drawn:
+        """Memory for a batch like this one, of which every picture has to be fetched, and for its places."""
+        fields = []
+        for field, place in zip(batch, places, strict=True):
+            if field is not None:
+                rows = len(field) if place is None else place.numel()
+                field = torch.empty(rows, *field.shape[1:], dtype=field.dtype, device=device)
+            fields.append(field)
+        return Batch(*fields), Batch(*(None if p is None else torch.empty_like(p, device=device) for p in places))
+
+    def _complete(self, fetched: Tensor | None, place: Tensor | None) -> Tensor | None:
+        """A field as it is, or its pictures from among those held on the device and those fetched."""
+        if fetched is None or place is None:
+            return fetched
         assert self.held_M is not None
-        here = index < len(self.held_M)
-        found = self.held_M.index_select(0, torch.where(here, index, 0).flatten()).unflatten(0, index.shape)
-        return torch.where(here[..., None, None, None], found, pictures)
+        here = (place < len(self.held_M)).flatten()
+        held = self.held_M.index_select(0, torch.where(here, place.flatten(), 0))
+        other = fetched.index_select(0, torch.where(here, 0, place.flatten() - len(self.held_M)))
+        return torch.where(here[:, None, None, None], held, other).unflatten(0, place.shape)
 
     def advance(self) -> None:
         """Put the batches of the coming step in place and send for those of the one after."""
@@ -253,14 +281,12 @@ class Staged:
     def _fetch(self) -> None:
         self._copy(self._draw(), self._landing)
 
-    def _draw(self) -> list[Batch]:
-        """The batches of a step's phases, and then the numbers of their pictures."""
-        drawn = [self.stream.draw() for _ in range(self.phases)]
-        return [batch for batch, _ in drawn] + [numbers for _, numbers in drawn]
+    def _draw(self) -> list[_Drawn]:
+        return [self.stream.draw() for _ in range(self.phases)]
 
     @staticmethod
-    def _copy(come_from: list[Batch], go_to: list[Batch]) -> None:
+    def _copy(come_from: list[_Drawn], go_to: list[_Drawn]) -> None:
         for source, target in zip(come_from, go_to, strict=True):
-            for value, place in zip(source, target, strict=True):
+            for value, place in zip((*source[0], *source[1]), (*target[0], *target[1]), strict=True):
                 if value is not None and place is not None:
-                    place.copy_(value, non_blocking=True)
+                    place[: len(value)].copy_(value, non_blocking=True)
