@@ -236,7 +236,8 @@ class Staged:
         self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
         drawn = self._draw()
         self._landing, self._slots = ([self._room(*pair, device) for pair in drawn] for _ in range(2))
-        self._copy(drawn, self._landing)
+        for memory in (self._landing, self._slots):  # an engine may run the step once before the first `advance`
+            self._copy(drawn, memory)
 
     def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
         """What the recorded step calls, once a phase in order; the key has done its work on the host."""
