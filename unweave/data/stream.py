@@ -38,6 +38,7 @@ from unweave.data.samplers import IMAGES, Sampler
 from unweave.ops.noise import fold
 
 _BLOCK = 64 << 20  # bytes that travel to the device at once
+_SPAN = 4 << 20  # bytes of the batches that a thread makes at once
 _HEADER = 4096  # bytes before the first row of the stores written here: rows of whole pages then begin with one
 
 
@@ -117,7 +118,8 @@ def rows_of(data: Dataset) -> Callable[[Tensor], Tensor]:
 
 
 _Drawn = tuple[Batch, Batch]  # a batch, and the places of its pictures
-_Plan = tuple[dict[str, Tensor], dict[str, Tensor]]  # the fields of a batch, with numbers for pictures; the places
+_Parts = dict[str, tuple[Tensor, ...]]  # fields of a few batches, one after the other
+_Plan = tuple[_Parts, _Parts]  # the fields, with numbers for pictures; the places
 
 
 class Stream:
@@ -142,10 +144,12 @@ class Stream:
         self.sampler, self.keys, self.batch, self.ahead, self.pin = sampler, keys, batch, ahead, pin
         self.held = held
         self.rows = rows_of(sampler.data)
+        self.span = max(1, _SPAN // (batch * self.rows(torch.arange(1)).nbytes))
         # One thread for each one's tensor operations: the other cores are the step's.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         self._plans: deque[_Plan] = deque()
-        self._coming: deque[Future[_Drawn]] = deque()
+        self._coming: deque[Future[list[_Drawn]]] = deque()
+        self._ready: deque[_Drawn] = deque()
         self._block = self._threads.submit(self._plan)
 
     def __iter__(self) -> Stream:
@@ -162,9 +166,11 @@ class Stream:
         """
         while len(self._coming) < self.ahead and (plan := self._next_plan()) is not None:
             self._coming.append(self._threads.submit(self._fetch, *plan))
-        if not self._coming:
-            raise StopIteration
-        return self._coming.popleft().result()
+        if not self._ready:
+            if not self._coming:
+                raise StopIteration
+            self._ready.extend(self._coming.popleft().result())
+        return self._ready.popleft()
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
@@ -182,15 +188,17 @@ class Stream:
         if keys is None:
             return []
         plans = torch.vmap(lambda key: self.sampler.plan(key, self.batch))(keys)
-        fields, places = {}, {}
+        fields: _Parts = {}
+        places: _Parts = {}
         for name in self.sampler.needs:
             if name in IMAGES and self.held:
                 fields[name], place = self._away(plans[name])
                 places[name] = self._pinned(place).unbind()
             else:
                 fields[name] = (plans[name] if name in IMAGES else self._pinned(plans[name])).unbind()
-        of_step = lambda parts, step: {name: part[step] for name, part in parts.items()}  # noqa: E731
-        return [(of_step(fields, step), of_step(places, step)) for step in range(len(keys))]
+        spans = [slice(start, start + self.span) for start in range(0, len(keys), self.span)]
+        cut = lambda parts, span: {name: part[span] for name, part in parts.items()}  # noqa: E731
+        return [(cut(fields, span), cut(places, span)) for span in spans]
 
     def _away(self, index: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """The numbers of the pictures to be fetched, step by step, and the place of every one."""
@@ -199,12 +207,16 @@ class Stream:
         away[:, 0] |= ~away.any(1)  # at least one, for not every set can be asked for none
         return index.flatten(1)[away].split(away.sum(1).tolist()), place
 
-    def _fetch(self, fields: dict[str, Tensor], places: dict[str, Tensor]) -> _Drawn:
-        made = {name: self._pictures(value) if name in IMAGES else value for name, value in fields.items()}
-        return Batch(**made), Batch(**places)
+    def _fetch(self, fields: _Parts, places: _Parts) -> list[_Drawn]:
+        made = {name: self._pictures(parts) if name in IMAGES else parts for name, parts in fields.items()}
+        batches = [Batch(**dict(zip(made, step, strict=True))) for step in zip(*made.values(), strict=True)]
+        found = [Batch(**dict(zip(places, step, strict=True))) for step in zip(*places.values(), strict=True)]
+        return list(zip(batches, found or [Batch()] * len(batches), strict=True))
 
-    def _pictures(self, index: Tensor) -> Tensor:
-        return self._pinned(self.rows(index.flatten()).unflatten(0, index.shape))
+    def _pictures(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        rows = self._pinned(self.rows(torch.cat([index.flatten() for index in parts])))
+        found = zip(rows.split([index.numel() for index in parts]), parts, strict=True)
+        return tuple(pictures.unflatten(0, index.shape) for pictures, index in found)
 
     def _pinned(self, value: Tensor) -> Tensor:
         return value.pin_memory() if self.pin else value
