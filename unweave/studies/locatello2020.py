@@ -9,7 +9,8 @@ from unweave.fleet import expand
 from unweave.studies.study import Published, Row, RunSpec, Study, base_name, settings_text
 
 WEAK = ("ada_gvae", "ada_ml_vae")
-PAIRS = {"pairs(k=1)": "k=1", "pairs(k='uniform')": "k=random"}
+CODE = "pairs(k='uniform', rule='dlib')"  # as the paper's code draws them, which is not what the paper says
+PAIRS = {"pairs(k=1)": "k=1", "pairs(k='uniform')": "k=random", CODE: "k=random by the code's rule"}
 LONG = 300_000  # the paper's number of steps; all but one setting take a third of it
 
 FULL: RunSpec = {"steps": 100_000, "batch": 64, "log_every": 1000}
@@ -23,10 +24,12 @@ def runs(scale: str) -> list[RunSpec]:
         return [{**run, "seed": seed} for run in (alone, *pairs) for seed in range(3)]
     grid = expand({"data": ["sprites", "rooms"], "beta": [1, 4]}, range(5))
     methods: list[RunSpec] = [{"method": "beta_vae"}]
-    methods += [{"method": method, "supervision": pairs} for method in WEAK for pairs in PAIRS]
+    methods += [{"method": method, "supervision": pairs} for method in WEAK for pairs in PAIRS if pairs != CODE]
     found = [{**run, **FULL, **settings} for run in methods for settings in grid]
-    longest: RunSpec = {"method": "ada_gvae", "supervision": "pairs(k='uniform')", "data": "sprites", "beta": 1}
-    return found + [{**longest, **FULL, "steps": LONG, "seed": seed} for seed in range(5)]
+    one: RunSpec = {"method": "ada_gvae", "data": "sprites", **FULL}
+    found += [{**one, **run, "supervision": CODE} for run in expand({"beta": [1, 4]}, range(5))]
+    longest: RunSpec = {**one, "supervision": "pairs(k='uniform')", "beta": 1, "steps": LONG}
+    return found + [{**longest, "seed": seed} for seed in range(5)]
 
 
 def row(run: Mapping[str, Any]) -> Row:
@@ -53,8 +56,9 @@ def _published() -> tuple[Published, ...]:
     found = []
     for (method, data), medians in MEDIANS.items():
         family = f"{method} on {data}" + (", k=random" if method in WEAK else "")
-        # The setting that was trained as long as the paper's is set beside the same numbers.
-        families = [family, f"{family}, {LONG:,} steps"] if (method, data) == ("ada_gvae", "sprites") else [family]
+        # What was trained as long as the paper's, or on pairs of its code, is set beside the same numbers.
+        ways = ("", f", {LONG:,} steps", " by the code's rule") if (method, data) == ("ada_gvae", "sprites") else ("",)
+        families = [f"{family}{way}" for way in ways]
         for name in families:
             for score, value in zip(SCORES, medians, strict=True):
                 quoted = (method, data, score) in CONFIRMED
@@ -76,6 +80,8 @@ STUDY = Study(
     notes=(
         "full: beta 1 and 4 of the paper's 1, 2, 4, 6, 8, 16, five seeds, and a third of its 300,000 steps but for one "
         "setting",
+        "the paper's code draws other pairs than the paper says: one factor or k of them, drawn anew, the old value "
+        "included; ada_gvae on sprites is trained on those too",
         "sprites equals dSprites pixel for pixel; rooms is drawn after Shapes3D, with its factors but not its pixels",
     ),
 )
