@@ -36,7 +36,7 @@ def run(tmp_path, capsys):
 
 def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     assert {p.name for p in run.iterdir()} == {
-        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "samples",
+        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "time.json", "samples",
     }  # fmt: skip
     code, out, _ = unweave(capsys, "evaluate", run, "--metrics", "mig", "--rows", "200")
     assert code == 0
@@ -188,7 +188,8 @@ def test_a_full_disk_later_keeps_what_was_saved(tmp_path, capsys, monkeypatch):
     assert code == 2
     assert "No space left" in err
     assert err.strip().splitlines()[-1].startswith("error: ")
-    assert {p.name for p in (tmp_path / "r").iterdir()} == {"config.json", "log.jsonl", "checkpoint.safetensors"}
+    left = {"config.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
+    assert {p.name for p in (tmp_path / "r").iterdir()} == left
     uw.resume(tmp_path / "r")
     assert (tmp_path / "r" / "weights.safetensors").exists()
 

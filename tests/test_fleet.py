@@ -129,6 +129,24 @@ def test_finished_runs_are_not_trained_again(tmp_path):
     assert len(again) == 2
 
 
+def test_the_time_of_an_interrupted_run_adds_up(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def spend(progress, stop):
+        now[0] += 10.0
+        if stop:
+            raise KeyboardInterrupt
+
+    runs = [{**QUICK, "steps": 2, "log_every": 1, "seed": seed} for seed in (0, 1)]
+    with pytest.raises(KeyboardInterrupt):
+        fit(runs, out=tmp_path, observe=lambda progress: spend(progress, stop=True))
+    done = fit(runs, out=tmp_path, resume=True, observe=lambda progress: spend(progress, stop=False))
+    assert [run.folder.took for run in done] == [{"seconds": 30.0, "models": 2, "device": "cpu"}] * 2
+    alone = uw.train(**runs[0], out=tmp_path / "alone", observe=lambda progress: spend(progress, stop=False))
+    assert alone.folder.took == {"seconds": 20.0, "models": 1, "device": "cpu"}
+
+
 def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch):
     """Going on with runs, nothing has moved it there yet."""
     fit([QUICK], out=tmp_path)

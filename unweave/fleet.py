@@ -25,7 +25,7 @@ from unweave.engine.fleet import STRATEGIES, Fleet, make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.evaluate import Trained, load
 from unweave.methods import variant
-from unweave.runs import RunFolder
+from unweave.runs import RunFolder, timed
 from unweave.train import data_label, prepare, rehearse
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0  # hundreds of states are gigabytes: what a kill costs is bounded in time instead
@@ -265,7 +265,8 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
     config = cohort[0].config
     lost: dict[int, int] = {}
     methods: list[Any] = [None] * len(cohort)
-    with rounding(config["precision"]):
+    ahead = [run.folder for run in cohort if not run.folder.finished]
+    with rounding(config["precision"]), timed(ahead, config["device"]):
         for stage in range(len(stages(cohort[0].cls))):
             methods = _fit_stage(cohort, methods, stage, strategy, lost, clock)
     results: dict[Path, Trained | Diverged] = {}

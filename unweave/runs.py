@@ -4,6 +4,7 @@ runs/<name>/config.json               everything needed to repeat the run
            log.jsonl                  one record a line
            checkpoint.safetensors     the whole training state, replaced as training goes on
            weights.safetensors        the finished model
+           time.json                  what training it took, and on what
            scores.json, samples/      what evaluation and report add
 """
 
@@ -15,7 +16,9 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +91,12 @@ class RunFolder:
     def finished(self) -> bool:
         return (self.path / "weights.safetensors").is_file()
 
+    @property
+    def took(self) -> dict[str, Any]:
+        """Seconds of training, how many models shared them and the device's name; nothing if that was not noted."""
+        found = self.read_json("time.json") if (self.path / "time.json").is_file() else {}
+        return found if isinstance(found, dict) else {}
+
     def read_json(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_text())
@@ -140,6 +149,21 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
 def list_runs(root: Path | str) -> list[RunFolder]:
     """The runs directly below a folder, by name."""
     return [RunFolder(p.parent) for p in sorted(Path(root).glob("*/config.json"))]
+
+
+@contextmanager
+def timed(folders: Sequence[RunFolder], device: str) -> Iterator[None]:
+    """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up."""
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds = time.monotonic() - began
+        name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+        for folder in folders:
+            with suppress(OSError, UserError):  # what ended the training is to be heard, not this
+                whole = round(seconds + folder.took.get("seconds", 0.0), 3)
+                folder.write_json("time.json", {"seconds": whole, "models": len(folders), "device": name})
 
 
 def environment() -> dict[str, str]:

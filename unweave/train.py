@@ -42,7 +42,7 @@ from unweave.engine.program import initial_state
 from unweave.evaluate import Trained, load
 from unweave.methods import METHODS, variant
 from unweave.methods.few_labels import accepts_labels
-from unweave.runs import RunFolder, environment
+from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
 
 
@@ -203,7 +203,7 @@ def _fit(
     """Every stage in order, from wherever the folder stands."""
     data = data.to("cpu" if streams(data) else config["device"])
     begun, method = saved_stage(folder), None
-    with rounding(config["precision"]):
+    with rounding(config["precision"]), timed([folder], config["device"]):
         for stage, stage_cls in enumerate(stages(cls)):
             method = build(stage_cls, config, data, method, stage)
             if begun is None or stage >= begun:

@@ -19,7 +19,7 @@ from unweave.metrics import METRICS
 from unweave.report import repeat_command, report, save_samples, traversal_picture
 from unweave.report.curves import charts, read_lines, ticks
 from unweave.report.pictures import latent_order, shares, to_pixels
-from unweave.report.text import comparison, differences, findings, number, run_labels, short
+from unweave.report.text import comparison, differences, findings, number, run_labels, short, trained_in
 from unweave.settings import resolve
 
 
@@ -65,6 +65,7 @@ def test_page_asks_for_nothing_from_outside(page):
 
 
 def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
+    assert "s on cpu" in page
     told = visible(page)
     config = json.loads((runs / "first" / "config.json").read_text())
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
@@ -344,3 +345,16 @@ def test_numbers_read_well(value, text):
 @pytest.mark.parametrize(("value", "text"), [(0.0, "0"), (1500.0, "1,500"), (0.25, "0.25"), (1e-5, "1e−05")])
 def test_axis_numbers_are_short(value, text):
     assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("took", "text"),
+    [
+        ({"seconds": 0.2, "models": 1, "device": "cpu"}, "1 s on cpu"),
+        ({"seconds": 83.4, "models": 10, "device": "NVIDIA H200"}, "10 models in 1 min 23 s on NVIDIA H200"),
+        ({"seconds": 7205.0, "models": 1, "device": "cpu"}, "2 h on cpu"),
+        ({}, ""),
+    ],
+)
+def test_how_long_training_took(took, text):
+    assert trained_in(took).replace("\N{NARROW NO-BREAK SPACE}", " ") == text

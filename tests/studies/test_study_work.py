@@ -122,7 +122,7 @@ def test_when_the_time_is_up_the_rest_waits(tmp_path, monkeypatch):
     assert (tmp_path / "vae-rooms-seed0" / "config.json").exists()
     assert trained(1, 40) == [True, False, False]  # the first came to its end
     assert trained(10, 40) == [True, True, True]
-    assert json.loads((tmp_path / "vae-rooms-seed0" / "time.json").read_text())["fleet_seconds"] > 0
+    assert json.loads((tmp_path / "vae-rooms-seed0" / "time.json").read_text())["seconds"] > 0
 
 
 def test_a_run_that_diverges_is_counted_and_has_no_scores(tmp_path):

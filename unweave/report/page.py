@@ -129,7 +129,7 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "folder": trained.folder.path.name,
         "lede": text.lede(config, trained.data, trained.method.needs, run.done),
         "about": text.method_about(config["method"]),
-        "facts": _facts(config),
+        "facts": _facts(config, trained.folder.took),
         "scores": _scores(result),
         "used": _used(trained, result),
         "findings": text.findings(result, _latent_shares(trained, result)),
@@ -159,11 +159,11 @@ def _used(trained: Trained, result: Evaluation) -> tuple[int, int]:
     return int(result.alive[counted].sum()), sum(counted)
 
 
-def _facts(config: dict[str, Any]) -> list[str]:
+def _facts(config: dict[str, Any], took: dict[str, Any]) -> list[str]:
     versions = config.get("versions", {})
     names = (("unweave", "Unweave"), ("torch", "PyTorch"), ("python", "Python"), ("git", "commit"))
     told = [f"{shown} {versions[name]}" for name, shown in names if versions.get(name)]
-    return [text.when(config.get("created", "")), config["device"], *told]
+    return [text.when(config.get("created", "")), text.trained_in(took) or config["device"], *told]
 
 
 def _scores(result: Evaluation) -> list[dict[str, Any]]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 
-from unweave.build import find_device, find_method
+from unweave.build import find_method
 from unweave.compare import score_runs
 from unweave.contract import UserError, knobs, stages
 from unweave.data import Dataset, load_data
@@ -138,12 +137,12 @@ class _Clock:
     """Tells of a whole study what each fleet tells of itself, and ends it when its time is up."""
 
     def __init__(self, runs: Sequence[RunSpec], minutes: float | None, observe: Observer | None) -> None:
-        self.runs, self.observe, self.rate = len(runs), observe, 0.0
+        self.runs, self.observe = len(runs), observe
         self.total, self.done, self.finished, self.lost = sum(map(_steps, runs)), 0, 0, 0
         self.end = None if minutes is None else time.monotonic() + 60 * minutes
 
     def tick(self, record: FleetProgress) -> None:
-        self.rate, done = record.rate, self.done + record.done
+        done = self.done + record.done
         if self.observe:
             left = (self.total - done) / max(record.rate, 1e-9)
             finished, lost = self.finished + record.finished, self.lost + record.diverged
@@ -184,8 +183,7 @@ def train_study(
             loaded[text] = load_data(text)
         given = [{**run, "data": loaded[text], "out": folder} for run, folder in zip(fleet, folders, strict=True)]
         try:
-            with _timed(fleet, folders, clock):
-                done = fit(given, strategy=strategy, resume=True, observe=clock.tick)
+            done = fit(given, strategy=strategy, resume=True, observe=clock.tick)
         except _TimeIsUp:
             break
         clock.close(fleet, sum(isinstance(run, Diverged) for run in done))
@@ -200,37 +198,6 @@ def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[R
         for which in (True, False):
             if part := [run for run, over in zip(cohort, finished, strict=True) if over is which]:
                 yield part
-
-
-@contextmanager
-def _timed(cohort: Sequence[RunSpec], folders: Sequence[Path], clock: _Clock) -> Iterator[None]:
-    """Leave in each run's folder what its fleet took, interrupted or not."""
-    began, clock.rate = time.monotonic(), 0.0
-    try:
-        yield
-    finally:
-        seconds = time.monotonic() - began
-        for run, folder in zip(cohort, map(RunFolder, folders), strict=True):
-            if clock.rate and folder.path.exists():
-                folder.write_json("time.json", _time(run, folder, seconds, len(cohort), clock.rate))
-
-
-def _time(run: RunSpec, folder: RunFolder, seconds: float, models: int, rate: float) -> dict[str, Any]:
-    """The fleet's seconds, all its parts together, and one model's share of the device at the last part's rate."""
-    device = find_device(run.get("device", "auto"))
-    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
-    return {
-        "fleet_seconds": round(seconds + times(folder).get("fleet_seconds", 0.0), 3),
-        "models": models,
-        "seconds_per_model": round(_steps(run) / rate, 4),
-        "device": name,
-    }
-
-
-def times(folder: RunFolder) -> dict[str, Any]:
-    """What was noted of the time a run took; nothing if it was trained otherwise."""
-    found = folder.read_json("time.json") if (folder.path / "time.json").is_file() else {}
-    return found if isinstance(found, dict) else {}
 
 
 # --- scoring -------------------------------------------------------------------------------------------------------
@@ -260,13 +227,15 @@ def _about(study: Study, run: RunSpec, result: Trained | Diverged) -> dict[str, 
     place, config = study.row(run), result.config
     plain = {name: run.get(name, config.get(name)) for name in _PLAIN}
     left = {n: v for n, v in run.items() if n not in (*_PLAIN, "device", "log_every")}
-    took = {"fleet_seconds": None, "models": None, "seconds_per_model": None, "device": config["device"]}
+    took = {"seconds": math.nan, "models": math.nan, "device": config["device"], **result.folder.took}
     return {
         "family": place.family,
         "row": place.name,
         "run": result.folder.path.name,
         **plain,
         "settings": " ".join(f"{name}={value}" for name, value in left.items()),
-        **took,
-        **times(result.folder),
+        "fleet_seconds": took["seconds"],
+        "models": took["models"],
+        "seconds_per_model": round(took["seconds"] / took["models"], 4),
+        "device": took["device"],
     }
