@@ -65,7 +65,7 @@ def test_page_asks_for_nothing_from_outside(page):
 
 
 def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
-    assert "s on cpu" in page
+    assert "s on CPU" in page
     told = visible(page)
     config = json.loads((runs / "first" / "config.json").read_text())
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
@@ -350,9 +350,9 @@ def test_axis_numbers_are_short(value, text):
 @pytest.mark.parametrize(
     ("took", "text"),
     [
-        ({"seconds": 0.2, "models": 1, "device": "cpu"}, "1 s on cpu"),
+        ({"seconds": 0.2, "models": 1, "device": "cpu"}, "1 s on CPU"),
         ({"seconds": 83.4, "models": 10, "device": "NVIDIA H200"}, "10 models in 1 min 23 s on NVIDIA H200"),
-        ({"seconds": 7205.0, "models": 1, "device": "cpu"}, "2 h on cpu"),
+        ({"seconds": 7205.0, "models": 1, "device": "cpu"}, "2 h on CPU"),
         ({}, ""),
     ],
 )

@@ -190,7 +190,7 @@ def when(created: str) -> str:
 
 
 def trained_in(took: Mapping[str, Any]) -> str:
-    """{"seconds": 83, "models": 10, "device": "cpu"} as 10 models in 1 min 23 s on cpu; {} as nothing."""
+    """{"seconds": 83, "models": 10, "device": "cpu"} as 10 models in 1 min 23 s on CPU; {} as nothing."""
     if not {"seconds", "models", "device"} <= took.keys():
         return ""
     minutes, seconds = divmod(max(1, round(took["seconds"])), 60)
@@ -199,7 +199,7 @@ def trained_in(took: Mapping[str, Any]) -> str:
     first = next(place for place, (count, _) in enumerate(parts) if count)
     span = " ".join(f"{count}{NARROW}{unit}" for count, unit in parts[first : first + 2] if count)
     together = f"{took['models']} models in " if took["models"] > 1 else ""
-    return f"{together}{span} on {took['device']}"
+    return f"{together}{span} on {'CPU' if took['device'] == 'cpu' else took['device']}"
 
 
 def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: int) -> str:
