@@ -14,6 +14,7 @@ from unweave.data import Sampler
 from unweave.data.arrays import Arrays
 from unweave.data.stream import Staged, Stream, Writer, hold, mapped, step_keys
 from unweave.data.views import noisy, split
+from unweave.data.watch import watching
 from unweave.ops.noise import fold
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
@@ -118,6 +119,15 @@ def test_staged_batches_stay_in_their_place(sets, held):
             assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
     assert [slot.x.data_ptr() for slot, _ in staged._slots] == places
     stream.close()
+
+
+def test_filling_the_device_is_told(sets, monkeypatch):
+    monkeypatch.setattr(sys.modules["unweave.data.stream"], "_BLOCK", 100 * 3 * 16 * 16)
+    told = []
+    with watching(lambda *record: told.append(record)):
+        held_M = hold(sets[1], 10**9, "cpu")
+    assert [done for _, done, _ in told] == [100, 200, 300] and {total for _, _, total in told} == {300}
+    assert "cpu" in told[0][0] and torch.equal(held_M, torch.from_numpy(PIXELS))
 
 
 def test_training_from_a_file_is_training_from_memory(sets, tmp_path):

@@ -35,6 +35,7 @@ from torch import Tensor
 from unweave.contract import Batch
 from unweave.data.dataset import Dataset
 from unweave.data.samplers import IMAGES, Sampler
+from unweave.data.watch import task
 from unweave.ops.noise import fold
 
 _BLOCK = 64 << 20  # bytes that travel to the device at once
@@ -230,8 +231,11 @@ def hold(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None
     if not count:
         return None
     held_M = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
-    for part_B in torch.arange(count).split(max(1, _BLOCK // first.nbytes)):
-        held_M[part_B[0] : part_B[-1] + 1] = rows(part_B)
+    with task(f"{data.name}: pictures to {device}", count, "pictures") as move:
+        for start in range(0, count, step := max(1, _BLOCK // first.nbytes)):
+            part_B = torch.arange(start, min(start + step, count))
+            held_M[start : start + len(part_B)] = rows(part_B)
+            move(start + len(part_B))
     return held_M
 
 
