@@ -121,6 +121,17 @@ def test_staged_batches_stay_in_their_place(sets, held):
     stream.close()
 
 
+@pytest.mark.parametrize("held", [0, 120])
+def test_a_step_may_be_tried_before_its_batch_is_put_in_place(sets, held):
+    """As an engine does that records one: a place read from memory nobody filled could point anywhere."""
+    resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
+    stream = Stream(streamed, step_keys(0, 0), 8, held=held)
+    staged = Staged(stream, 1, "cpu", hold(sets[1], held * 3 * 16 * 16, "cpu"))
+    seen, expected = staged(torch.tensor(0), 8), resident(next(step_keys(0, 0))[0], 8)
+    stream.close()
+    assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
+
+
 def test_filling_the_device_is_told(sets, monkeypatch):
     monkeypatch.setattr(sys.modules["unweave.data.stream"], "_BLOCK", 100 * 3 * 16 * 16)
     told = []
