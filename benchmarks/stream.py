@@ -27,7 +27,8 @@ import torch
 from unweave.build import build, build_program, make_engine, optimizer_settings, staged
 from unweave.data import Sampler
 from unweave.data.arrays import Arrays
-from unweave.data.stream import Stream, Writer, mapped, step_keys
+from unweave.data.mapped import Writer, mapped
+from unweave.data.stream import Stream, step_keys
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state

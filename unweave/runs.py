@@ -154,12 +154,12 @@ def list_runs(root: Path | str) -> list[RunFolder]:
 @contextmanager
 def timed(folders: Sequence[RunFolder], device: str) -> Iterator[None]:
     """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up."""
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
     began = time.monotonic()
     try:
         yield
     finally:
         seconds = time.monotonic() - began
-        name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
         for folder in folders:
             with suppress(OSError, UserError):  # what ended the training is to be heard, not this
                 whole = round(seconds + folder.took.get("seconds", 0.0), 3)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from unweave.data import ahead
-from unweave.data.stream import Writer, mapped
+from unweave.data.mapped import Writer, mapped
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(mixed, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unweave.data.stream.Writer.add", full)
+    monkeypatch.setattr("unweave.data.mapped.Writer.add", full)
     with pytest.raises(UserError, match="No space left on device.*UNWEAVE_CACHE"):
         folder(mixed[0])
     assert list(cache.iterdir()) == []

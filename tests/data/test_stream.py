@@ -12,7 +12,8 @@ import unweave as uw
 from unweave.build import room_for
 from unweave.data import Sampler
 from unweave.data.arrays import Arrays
-from unweave.data.stream import Staged, Stream, Writer, hold, mapped, step_keys
+from unweave.data.mapped import Writer, mapped
+from unweave.data.stream import Staged, Stream, hold, step_keys
 from unweave.data.views import noisy, split
 from unweave.data.watch import watching
 from unweave.ops.noise import fold

@@ -16,9 +16,9 @@ from PIL import Image
 
 from unweave.contract import UserError
 from unweave.data.arrays import Arrays
+from unweave.data.mapped import mapped, memory_limit
 from unweave.data.picture import How, finished
 from unweave.data.spec import check_integer, check_name
-from unweave.data.stream import mapped, memory_limit
 from unweave.data.table import FactorTable, factor_table, no_factors, read_table
 
 LAYOUTS = ("NCHW", "NHWC", "NHW")

@@ -15,7 +15,7 @@ from torch import Tensor
 from unweave.contract import UserError
 from unweave.data.ahead import take_rows
 from unweave.data.dataset import Dataset
-from unweave.data.stream import memory_limit
+from unweave.data.mapped import memory_limit
 from unweave.data.table import FactorTable, factor_table, no_factors
 
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from unweave.contract import UserError
 from unweave.data.cache import cache_dir
+from unweave.data.mapped import Writer, mapped
 from unweave.data.picture import Facts, How, Unreadable, read_picture
-from unweave.data.stream import Writer, mapped
 from unweave.data.watch import task
 from unweave.runs import write_atomic
 

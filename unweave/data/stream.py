@@ -1,9 +1,8 @@
-"""Pictures that stay in a file: a store of bytes mapped into memory, and batches made of it ahead of their time.
+"""Batches of pictures that stay in a file, made ahead of their time.
 
-On a CPU nothing else is needed: a mapped store is an ordinary tensor, its pages are read when a batch touches them,
-and the system keeps as many of them in memory as there is room for. A GPU cannot reach it. There a thread draws the
-coming batches on the host, with the same keys and the same arithmetic as if the set were on the device, and they
-travel while the step before them runs:
+On a CPU nothing of this is needed: a mapped store (`mapped.py`) is an ordinary tensor. A GPU cannot reach it. There a
+thread draws the coming batches on the host, with the same keys and the same arithmetic as if the set were on the
+device, and they travel while the step before them runs:
 
     stream = Stream(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
     staged = Staged(stream, phases, device)
@@ -18,17 +17,12 @@ C channels, H height, W width.
 
 from __future__ import annotations
 
-import io
 import itertools
-import mmap
-import os
-import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,69 +34,6 @@ from unweave.ops.noise import fold
 
 _BLOCK = 64 << 20  # bytes that travel to the device at once
 _SPAN = 4 << 20  # bytes of the batches that a thread makes at once
-_HEADER = 4096  # bytes before the first row of the stores written here: rows of whole pages then begin with one
-
-
-def memory_limit() -> int:
-    """Bytes a set may have to be held in memory: half of the GPU's if there is one, else half of the machine's."""
-    if torch.cuda.is_available():
-        return torch.cuda.mem_get_info()[1] // 2
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError, AttributeError):  # not on Windows
-        return 8 << 30
-
-
-def mapped(path: Path) -> np.ndarray:
-    """The array of an .npy file without reading it. Writing to it would change memory only, never the file."""
-    array = np.load(path, mmap_mode="c", allow_pickle=False)
-    pages = getattr(array, "_mmap", None)
-    # Rows are drawn at random: reading on after each one, as systems do for files read in order, is for nothing.
-    if pages is not None and hasattr(mmap, "MADV_RANDOM"):
-        pages.madvise(mmap.MADV_RANDOM)
-    return array
-
-
-class Writer:
-    """An .npy file of rows of bytes, written one after the other. It gets its name when all went well, else it goes."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path, self.rows = path, 0
-        self.row_shape: tuple[int, ...] = ()
-        self.file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
-        self.file.write(bytes(_HEADER))
-
-    def add(self, row: np.ndarray) -> None:
-        self.row_shape, self.rows = row.shape, self.rows + 1
-        self.file.write(np.ascontiguousarray(row).tobytes())
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self.file.seek(0)
-                self.file.write(_header((self.rows, *self.row_shape)))
-                self.file.flush()
-                os.fsync(self.file.fileno())
-                os.chmod(self.file.name, 0o644)
-                os.replace(self.file.name, self.path)
-        finally:
-            self.file.close()
-            Path(self.file.name).unlink(missing_ok=True)
-
-
-def _header(shape: tuple[int, ...]) -> bytes:
-    """The head of a version 1.0 .npy file of bytes, filled up to a fixed length: rows are counted at the end."""
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": shape})
-    text = buffer.getvalue()[10:].rstrip()
-    return b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little") + text.ljust(_HEADER - 11) + b"\n"
-
-
-# --- batches ahead of their time -----------------------------------------------------------------------------------
 
 
 def step_keys(seed: int, step: int, phases: int = 1, block: int = 32) -> Iterator[Tensor]:
@@ -121,6 +52,10 @@ def rows_of(data: Dataset) -> Callable[[Tensor], Tensor]:
 _Drawn = tuple[Batch, Batch]  # a batch, and the places of its pictures
 _Parts = dict[str, tuple[Tensor, ...]]  # fields of a few batches, one after the other
 _Plan = tuple[_Parts, _Parts]  # the fields, with numbers for pictures; the places
+
+
+def _at(parts: Mapping[str, Any], where: int | slice) -> dict[str, Any]:
+    return {name: part[where] for name, part in parts.items()}
 
 
 class Stream:
@@ -198,8 +133,7 @@ class Stream:
             else:
                 fields[name] = (plans[name] if name in IMAGES else self._pinned(plans[name])).unbind()
         spans = [slice(start, start + self.span) for start in range(0, len(keys), self.span)]
-        cut = lambda parts, span: {name: part[span] for name, part in parts.items()}  # noqa: E731
-        return [(cut(fields, span), cut(places, span)) for span in spans]
+        return [(_at(fields, span), _at(places, span)) for span in spans]
 
     def _away(self, index: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """The numbers of the pictures to be fetched, step by step, and the place of every one."""
@@ -210,9 +144,8 @@ class Stream:
 
     def _fetch(self, fields: _Parts, places: _Parts) -> list[_Drawn]:
         made = {name: self._pictures(parts) if name in IMAGES else parts for name, parts in fields.items()}
-        batches = [Batch(**dict(zip(made, step, strict=True))) for step in zip(*made.values(), strict=True)]
-        found = [Batch(**dict(zip(places, step, strict=True))) for step in zip(*places.values(), strict=True)]
-        return list(zip(batches, found or [Batch()] * len(batches), strict=True))
+        steps = range(len(next(iter(made.values()))))
+        return [(Batch(**_at(made, step)), Batch(**_at(places, step))) for step in steps]
 
     def _pictures(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         rows = self._pinned(self.rows(torch.cat([index.flatten() for index in parts])))

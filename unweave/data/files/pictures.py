@@ -13,7 +13,7 @@ from torch import Tensor
 from unweave.data.ahead import take_rows
 from unweave.data.dataset import Dataset
 from unweave.data.files.store import Stored
-from unweave.data.stream import memory_limit
+from unweave.data.mapped import memory_limit
 
 
 class Pictures(Dataset):

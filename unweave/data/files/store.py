@@ -17,7 +17,7 @@ import numpy as np
 
 from unweave.contract import UserError
 from unweave.data.cache import cache_dir
-from unweave.data.stream import mapped
+from unweave.data.mapped import mapped
 from unweave.data.watch import task
 
 _FACTORS = "factors.json"

@@ -1,0 +1,77 @@
+"""Pictures that stay in a file: a store of bytes, written row by row and mapped into memory.
+
+A mapped store is an ordinary array or tensor: its pages are read when a batch touches them, and the system keeps as
+many of them in memory as there is room for.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+_HEADER = 4096  # bytes before the first row of the stores written here: rows of whole pages then begin with one
+
+
+def memory_limit() -> int:
+    """Bytes a set may have to be held in memory: half of the GPU's if there is one, else half of the machine's."""
+    if torch.cuda.is_available():
+        return torch.cuda.mem_get_info()[1] // 2
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError, AttributeError):  # not on Windows
+        return 8 << 30
+
+
+def mapped(path: Path) -> np.ndarray:
+    """The array of an .npy file without reading it. Writing to it would change memory only, never the file."""
+    array = np.load(path, mmap_mode="c", allow_pickle=False)
+    pages = getattr(array, "_mmap", None)
+    # Rows are drawn at random: reading on after each one, as systems do for files read in order, is for nothing.
+    if pages is not None and hasattr(mmap, "MADV_RANDOM"):
+        pages.madvise(mmap.MADV_RANDOM)
+    return array
+
+
+class Writer:
+    """An .npy file of rows of bytes, written one after the other. It gets its name when all went well, else it goes."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.rows = path, 0
+        self.row_shape: tuple[int, ...] = ()
+        self.file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+        self.file.write(bytes(_HEADER))
+
+    def add(self, row: np.ndarray) -> None:
+        self.row_shape, self.rows = row.shape, self.rows + 1
+        self.file.write(np.ascontiguousarray(row).tobytes())
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.file.seek(0)
+                self.file.write(_header((self.rows, *self.row_shape)))
+                self.file.flush()
+                os.fsync(self.file.fileno())
+                os.chmod(self.file.name, 0o644)
+                os.replace(self.file.name, self.path)
+        finally:
+            self.file.close()
+            Path(self.file.name).unlink(missing_ok=True)
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    """The head of a version 1.0 .npy file of bytes, filled up to a fixed length: rows are counted at the end."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    text = buffer.getvalue()[10:].rstrip()
+    return b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little") + text.ljust(_HEADER - 11) + b"\n"
