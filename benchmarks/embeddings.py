@@ -25,11 +25,12 @@ import numpy as np
 import torch
 
 from unweave.build import find_device
+from unweave.cohort import Diverged
 from unweave.data import Dataset, load_data
 from unweave.data.files.fsdd import spectrogram
 from unweave.data.views import subset
 from unweave.evaluate import Trained
-from unweave.fleet import Diverged, fit
+from unweave.fleet import fit
 from unweave.metrics import explicitness_score, modularity_score, recall_at_1
 from unweave.runs import environment
 

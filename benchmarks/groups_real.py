@@ -19,9 +19,10 @@ from statistics import mean, stdev
 
 import numpy as np
 
+from unweave.cohort import Diverged
 from unweave.data import Dataset, load_data
 from unweave.data.views import split
-from unweave.fleet import Diverged, fit
+from unweave.fleet import fit
 from unweave.groups import group_accuracy
 from unweave.runs import environment
 

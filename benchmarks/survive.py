@@ -21,8 +21,8 @@ from pathlib import Path
 
 SCRIPT = """
 import json, sys
-from unweave import fleet
-fleet.SECONDS_BETWEEN_CHECKPOINTS = 1.0
+from unweave import cohort, fleet
+cohort.SECONDS_BETWEEN_CHECKPOINTS = 1.0
 fleet.fit(json.loads(sys.argv[1]), strategy="batched", resume=True)
 """
 

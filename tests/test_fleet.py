@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave import fleet
-from unweave.fleet import Diverged, expand, fit
+from unweave import cohort
+from unweave.cohort import Diverged
+from unweave.fleet import expand, fit
 from unweave.runs import RunFolder
 
 SMALL = {"method": "beta_vae", "data": "rooms(size=8)", "net": "small", "latents": 4, "batch": 8, "device": "cpu"}
@@ -97,8 +98,8 @@ def test_a_poisoned_replica_leaves_its_neighbours_untouched(tmp_path):
 
 SCRIPT = """
 import sys, json
-from unweave import fleet
-fleet.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+from unweave import cohort, fleet
+cohort.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 fleet.fit(json.loads(sys.argv[1]), out=sys.argv[2], strategy="batched", resume=True)
 """
 
@@ -152,7 +153,7 @@ def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch)
     fit([QUICK], out=tmp_path)
     data, order = uw.load_data("rooms(size=8)"), []
     monkeypatch.setattr(type(data), "to", lambda self, device: order.append("data") or self)
-    monkeypatch.setattr(fleet, "_parts", lambda cohort, clock: order.append("parts") or [cohort])
+    monkeypatch.setattr(cohort, "_parts", lambda runs, clock: order.append("parts") or [runs])
     fit([{**QUICK, "data": data}], out=tmp_path, resume=True)
     assert order[:2] == ["data", "parts"]
 

@@ -1,11 +1,12 @@
 """Unweave: find the separate causes in your data. Train any disentangling method, score it, look at it."""
 
+from unweave.cohort import Diverged
 from unweave.compare import score_runs
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
 from unweave.data import load_data
 from unweave.estimator import Unweaver
 from unweave.evaluate import Evaluation, Trained, evaluate, evaluate_arrays, load
-from unweave.fleet import Diverged, expand, fit
+from unweave.fleet import expand, fit
 from unweave.predict import class_error, predict
 from unweave.train import resume, train
 from unweave.version import __version__

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from unweave.cohort import Diverged
 from unweave.contract import Method, UserError
 from unweave.data import Dataset
 from unweave.encoding import chosen_rows, fingerprint, is_stored, make_table, store_table
 from unweave.evaluate import Evaluation, Trained, evaluate, load
-from unweave.fleet import Diverged
 from unweave.nn.conv import convolutions
 from unweave.runs import RunFolder, list_runs
 

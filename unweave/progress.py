@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unweave.fleet import FleetProgress
+from unweave.cohort import FleetProgress
 from unweave.train import Progress as Record
 
 

@@ -13,13 +13,14 @@ from typing import Any
 import pandas as pd
 
 from unweave.build import find_method
+from unweave.cohort import Diverged, FleetProgress, Observer
 from unweave.compare import score_runs
 from unweave.contract import UserError, knobs, stages
 from unweave.data import Dataset, load_data
 from unweave.data.files import FILES
 from unweave.data.spec import call_text, check_name, parse_call
 from unweave.evaluate import Trained
-from unweave.fleet import Diverged, FleetProgress, Observer, fit
+from unweave.fleet import fit
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
 
