@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._inductor.exc import InductorError
 
 import unweave as uw
 from unweave.contract import player_parameters
@@ -41,6 +42,19 @@ class TwoPhases(uw.Method):
     def forward(self, batch, noise, hyper, step, phase=""):
         losses = {"a": (self.a - batch.x.mean()).square(), "b": (self.b - self.a).square()}
         return uw.Out(losses, {"x": batch.x[0], "eps": noise["eps"][0], "a": self.a, "b": self.b})
+
+
+def test_a_step_the_compiler_fails_at_is_run_as_recorded(monkeypatch):
+    def fails(*_, **__):
+        raise InductorError(RuntimeError("Failed to import a.py\nSyntaxError"), None)
+
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: fails)
+    method = TwoPhases()
+    with pytest.warns(UserWarning, match=r"could not compile this step.*Failed to import a\.py$"):
+        graph = Graph(program(method), initial_state(method))
+    loop = Loop(program(method), initial_state(method))
+    assert graph.run(5) == pytest.approx(loop.run(5))
+    assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
 
 
 def test_phases_move_in_order_on_batches_of_their_own():

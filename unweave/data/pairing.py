@@ -43,8 +43,11 @@ def change_factors(key: Tensor, factors_BK: Tensor, chosen_BK: Tensor, sizes: tu
 
 def redraw_factors(key: Tensor, factors_BK: Tensor, chosen_BK: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """The chosen factors replaced by any uniformly drawn value, the old one included."""
-    columns = [random_integers(fold(key, i), (factors_BK.shape[0],), size) for i, size in enumerate(sizes)]
-    return torch.where(chosen_BK, torch.stack(columns, dim=1), factors_BK)
+    columns = []
+    for i, size in enumerate(sizes):
+        new = random_integers(fold(key, i), (factors_BK.shape[0],), size)
+        columns.append(torch.where(chosen_BK[:, i], new, factors_BK[:, i]))
+    return torch.stack(columns, dim=1)
 
 
 class PairsByChange:
@@ -65,7 +68,7 @@ class PairsByChange:
         if want.high > want.low:
             k_B = want.low + random_integers(fold(key, "k"), (index_B.shape[0],), want.high - want.low + 1)
         if want.rule == "dlib":
-            k_B = torch.where((random_bits(fold(key, "one"), (index_B.shape[0],)) & 1).bool(), k_B, 1)
+            k_B = 1 + (random_bits(fold(key, "one"), (index_B.shape[0],)) & 1) * (k_B - 1)
         chosen_BK = choose_factors(fold(key, "which"), k_B, want.factors, len(data.factor_sizes))
         draw = redraw_factors if want.rule == "dlib" else change_factors
         factors_BK = draw(fold(key, "values"), data.factors(index_B), chosen_BK, data.factor_sizes)

@@ -94,7 +94,7 @@ class Graph:
     def _compiled(self, module: Callable, backend: str) -> Callable:
         """The recorded step, compiled with the first options the compiler can do it with, and run once.
 
-        With the backend "none" it stays as it was recorded.
+        With the backend "none", and where the compiler can do it with no options, it stays as it was recorded.
         """
         if backend == "none":
             return module
@@ -107,7 +107,11 @@ class Graph:
             except InductorError as error:
                 failed = error
                 torch._dynamo.reset()
-        raise failed
+        reason = str(failed).strip().partition("\n")[0]
+        warnings.warn(f"torch could not compile this step, which is slower now but the same: {reason}", stacklevel=2)
+        self.step = module
+        self._once()
+        return module
 
     def _once(self) -> None:
         with torch.no_grad(), warnings.catch_warnings():
