@@ -104,21 +104,25 @@ fleet.fit(json.loads(sys.argv[1]), out=sys.argv[2], strategy="batched", resume=T
 """
 
 
-def test_a_killed_fleet_ends_in_the_same_weights(tmp_path):
+@pytest.mark.parametrize("written", ["checkpoint.safetensors", "time.json"])
+def test_a_killed_fleet_ends_in_the_same_weights(tmp_path, written):
     runs = [{**QUICK, "steps": 200, "seed": seed} for seed in range(3)]
     fit(runs, out=tmp_path / "whole", strategy="batched")
     command = [sys.executable, "-c", SCRIPT, json.dumps(runs), str(tmp_path / "killed")]
     process = subprocess.Popen(command)
-    while process.poll() is None and not list((tmp_path / "killed").glob("*/checkpoint.safetensors")):
+    while process.poll() is None and not list((tmp_path / "killed").glob(f"*/{written}")):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not any(RunFolder(p).finished for p in (tmp_path / "killed").iterdir())
+    before = {p.name: RunFolder(p).took.get("seconds", 0.0) for p in (tmp_path / "killed").iterdir()}
+    assert written != "time.json" or any(before.values())
     fit(runs, out=tmp_path / "killed", strategy="batched", resume=True)
     for path in sorted((tmp_path / "whole").iterdir()):
         other = tmp_path / "killed" / path.name
         assert (path / "weights.safetensors").read_bytes() == (other / "weights.safetensors").read_bytes()
         assert (path / "log.jsonl").read_text() == (other / "log.jsonl").read_text()
+        assert RunFolder(other).took["seconds"] > before[path.name]  # of both parts
 
 
 def test_finished_runs_are_not_trained_again(tmp_path):

@@ -156,9 +156,9 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
     lost: dict[int, int] = {}
     methods: list[Any] = [None] * len(cohort)
     ahead = [run.folder for run in cohort if not run.folder.finished]
-    with rounding(config["precision"]), timed(ahead, config["device"]):
+    with rounding(config["precision"]), timed(ahead, config["device"]) as note_time:
         for stage in range(len(stages(cohort[0].cls))):
-            methods = _fit_stage(cohort, methods, stage, strategy, lost, clock)
+            methods = _fit_stage(cohort, methods, stage, strategy, lost, clock, note_time)
     results: dict[Path, Trained | Diverged] = {}
     for k, (run, method) in enumerate(zip(cohort, methods, strict=True)):
         if k in lost:
@@ -174,7 +174,13 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
 
 
 def _fit_stage(
-    cohort: Sequence[Run], previous: list[Any], stage: int, strategy: str, lost: dict[int, int], clock: _Clock
+    cohort: Sequence[Run],
+    previous: list[Any],
+    stage: int,
+    strategy: str,
+    lost: dict[int, int],
+    clock: _Clock,
+    note_time: Callable[[], None],
 ) -> list[Method]:
     """All runs to the end of one stage; their methods then hold the trained weights."""
     config = cohort[0].config
@@ -202,6 +208,7 @@ def _fit_stage(
         over = all(steps[k] >= lasts[k] or k in lost for k in going)
         if over or time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
             _save(cohort, fleet.states(), stage, changed)
+            note_time()
             saved, changed = time.monotonic(), set()
         clock.tick(sum(d.moved for d in done), sum(s >= n for s, n in zip(steps, lasts, strict=True)), len(lost))
     for method, state in zip(methods, fleet.states(), strict=True):

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -152,18 +152,26 @@ def list_runs(root: Path | str) -> list[RunFolder]:
 
 
 @contextmanager
-def timed(folders: Sequence[RunFolder], device: str) -> Iterator[None]:
-    """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up."""
+def timed(folders: Sequence[RunFolder], device: str) -> Iterator[Callable[[], None]]:
+    """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up.
+
+    To be called at every checkpoint, for a run that is killed is its checkpoint and no `finally` is reached.
+    """
     name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
+    before = [folder.took.get("seconds", 0.0) for folder in folders]
     began = time.monotonic()
-    try:
-        yield
-    finally:
+
+    def note() -> None:
         seconds = time.monotonic() - began
-        for folder in folders:
-            with suppress(OSError, UserError):  # what ended the training is to be heard, not this
-                whole = round(seconds + folder.took.get("seconds", 0.0), 3)
-                folder.write_json("time.json", {"seconds": whole, "models": len(folders), "device": name})
+        for folder, earlier in zip(folders, before, strict=True):
+            took = {"seconds": round(earlier + seconds, 3), "models": len(folders), "device": name}
+            with suppress(OSError):  # what ended the training is to be heard, not this
+                folder.write_json("time.json", took)
+
+    try:
+        yield note
+    finally:
+        note()
 
 
 def environment() -> dict[str, str]:
