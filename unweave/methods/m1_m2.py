@@ -26,7 +26,7 @@ class M1M2Labels(Method):
 
     class Hyper(NamedTuple):
         alpha: Annotated[
-            Tensor, Knob(0.1, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
+            Tensor, Knob(1.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
         ]
         decay: Annotated[Tensor, Knob(1.0, "precision of the normal prior on the second stage's weights", "1")]
 
