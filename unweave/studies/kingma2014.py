@@ -30,7 +30,14 @@ def runs(scale: str) -> list[RunSpec]:
     same = {**(QUICK if quick else FULL), "binarize": True}
     longer = {} if quick else {"m1_m2": LONGER}
     return [
-        {**model, "data": data, **same, **longer.get(model["method"], {}), "supervision": f"labels(n={count}, balanced=True)", "seed": seed}
+        {
+            **model,
+            "data": data,
+            **same,
+            **longer.get(model["method"], {}),
+            "supervision": f"labels(n={count}, balanced=True)",
+            "seed": seed,
+        }
         for data in sets
         for model in MODELS
         for count in counts
