@@ -55,7 +55,7 @@ def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list
 
 STATIC_HELP = {
     "latents": "size of the code",
-    "net": "locatello, burgess, small, mlp, makhzani or kingma",
+    "net": "locatello, burgess, kim, small, mlp, makhzani or kingma",
     "likelihood": "bernoulli, gaussian or laplace, in nats",
     "estimator": "mws (minibatch-weighted) or mss (stratified)",
     "one_batch": "permute the batch that is scored instead of a second one",

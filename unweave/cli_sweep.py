@@ -119,19 +119,24 @@ def show(frame: pd.DataFrame, root: Path, console: Console) -> None:
 
 
 def _summary_table(frame: pd.DataFrame) -> Table:
-    """A line a method and setting: mean, spread and best of every score over the seeds."""
+    """Three lines a method and setting: mean, standard deviation and best of every score over the seeds."""
     settings, scores = frame.attrs["settings"], frame.attrs["scores"]
-    table = Table("method", *settings, "runs", *scores, title="mean±standard deviation over runs", title_justify="left")
+    table = Table("method", *settings, "runs", "", box=None, padding=(0, 2, 0, 0))
+    for name in scores:
+        table.add_column(name, justify="right", min_width=5)
     for key, group in frame.groupby(["method", *settings], sort=False, dropna=False):
-        cells = [_cell(group[name]) for name in scores]
-        table.add_row(*(str(word) for word in key), str(len(group)), *cells)
+        words = [f"{word:g}" if isinstance(word, float) else str(word) for word in key]
+        spread = len(group) > 1
+        lines = "mean\n±\nbest" if spread else ""
+        table.add_row(*words, str(len(group)), lines, *(_cell(group[name], spread) for name in scores))
     return table
 
 
-def _cell(values: pd.Series) -> str:
+def _cell(values: pd.Series, spread: bool) -> str:
     values = values.dropna()
     if values.empty:
         return "-"
-    if len(values) == 1:
+    if not spread:
         return f"{values.iloc[0]:.3f}"
-    return f"{values.mean():.3f}±{values.std():.3f}\nbest {values.max():.3f}"
+    deviation = f"{values.std():.3f}" if len(values) > 1 else "-"
+    return f"{values.mean():.3f}\n{deviation}\n{values.max():.3f}"

@@ -50,7 +50,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     method : name such as "beta_vae" or "factor_vae", or a Method class
     latents : size of the code
-    net : "mlp", or for images "locatello", "burgess", "small"
+    net : "mlp", or for images "locatello", "burgess", "kim", "small"
     likelihood : "gaussian", "laplace", or "bernoulli" for data in 0..1
     steps, batch : number of training steps, and observations in each
     lr : learning rate, a number or "linear(start, end, steps)"; None is the method's own

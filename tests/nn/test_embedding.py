@@ -8,7 +8,7 @@ from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.embedding import Embedding
 
 
-@pytest.mark.parametrize("net", ["locatello", "burgess", "small", "mlp"])
+@pytest.mark.parametrize("net", ["locatello", "burgess", "kim", "small", "mlp"])
 def test_it_is_the_fields_encoder_with_a_head_of_its_own(net):
     shape = (1, 16, 16)
     embedding, usual = Embedding(shape, 6, net), AutoEncoder(shape, 6, net, "bernoulli").encoder

@@ -36,6 +36,15 @@ def test_locatello_is_the_papers_table(channels):
     assert convolutions(decoder) == [(i, o, (4, 4), (2, 2)) for i, o in ups]
 
 
+def test_kim_is_the_papers_table():
+    """Kim & Mnih 2018, table 1: kernels of 4 throughout, and no activation between the encoder's dense layers."""
+    encoder, decoder = build_networks("kim", (1, 64, 64), 10)
+    assert convolutions(encoder) == [(i, o, (4, 4), (2, 2)) for i, o in [(1, 32), (32, 32), (32, 64), (64, 64)]]
+    assert dense(encoder) == [(4 * 4 * 64, 128), (128, 20)]
+    assert dense(decoder) == [(10, 128), (128, 4 * 4 * 64)]
+    assert not [part for part in encoder if isinstance(part, nn.ReLU)] and isinstance(decoder[1], nn.ReLU)
+
+
 def test_parameter_counts():
     def convolution(inputs, outputs, k):
         return inputs * outputs * k * k + outputs
@@ -78,7 +87,7 @@ def test_the_last_layers_are_linear():
     [
         ("locatello", (1, 20, 64), 10, "net 'locatello' cannot take images of 20x64; use .* multiples of 16"),
         ("small", (1, 64, 20), 10, "net 'small' cannot take images of 64x20; use .* multiples of 8, or net=mlp"),
-        ("resnet", (1, 64, 64), 10, "net 'resnet' is unknown; use one of locatello, burgess, small, mlp"),
+        ("resnet", (1, 64, 64), 10, "net 'resnet' is unknown; use one of locatello, burgess, kim, small, mlp"),
         ("locatello", (1, 64, 64), 0, "latents 0 is too small; use 1 or more"),
     ],
 )

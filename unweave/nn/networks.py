@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     kernels: tuple[int, ...]
     up: tuple[int, ...]  # channels of the decoder's transposed convolutions, before the image
     dense: tuple[int, ...]  # encoder's hidden dense layers; the decoder mirrors them
+    bent: bool = True  # a ReLU after the encoder's dense layers too
 
 
 PLANS = {
@@ -41,6 +42,8 @@ PLANS = {
     "locatello": Plan((32, 32, 64, 64), (4, 4, 2, 2), (64, 32, 32), (256,)),
     # Burgess et al. 2018: "Understanding disentangling in beta-VAE"
     "burgess": Plan((32, 32, 32, 32), (4, 4, 4, 4), (32, 32, 32), (256, 256)),
+    # Kim & Mnih 2018, appendix: FactorVAE's own; its encoder's dense layer stands without an activation
+    "kim": Plan((32, 32, 64, 64), (4, 4, 4, 4), (64, 32, 32), (128,), bent=False),
     # ours, for quick work on a CPU
     "small": Plan((16, 32, 32), (4, 4, 4), (32, 16), (128,)),
 }
@@ -57,7 +60,8 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
             for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False)
         )
     )
-    encoder = [down, nn.Flatten(), *_chain((features, *plan.dense), nn.ReLU), nn.Linear(plan.dense[-1], 2 * latents)]
+    inner = _chain((features, *plan.dense), nn.ReLU if plan.bent else nn.Identity)
+    encoder = [down, nn.Flatten(), *inner, nn.Linear(plan.dense[-1], 2 * latents)]
     widths = (plan.channels[-1], *plan.up)
     up = Stack(*(Double(*pair, relu=True) for pair in pairwise(widths)), Double(widths[-1], channels))
     dense = _chain((latents, *plan.dense[::-1], features), nn.ReLU)
