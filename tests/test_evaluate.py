@@ -46,6 +46,25 @@ def counted_encodings(monkeypatch):
     return calls
 
 
+def test_sampled_codes_are_draws_from_the_posteriors(run):
+    mean = evaluate(run, metrics=["mig"], rows=300)
+    kept = (run / "scores.json").read_text()
+    drawn = evaluate(run, metrics=["mig"], rows=300, codes="sampled")
+    stored = encoding.stored_table(load(run).folder, mean.codes, 300, 1797)
+    found = encoding.sampled(stored, 0)
+    noise = (found.codes - stored.codes) / np.exp(0.5 * stored.logvar)
+    assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1) < 0.1 and found.logvar is None
+    given = evaluate_arrays(found.codes, stored.factors, metrics=["mig"])
+    assert drawn.scores["mig"] == pytest.approx(given.scores["mig"]) and drawn.scores["mig"] != mean.scores["mig"]
+    assert drawn.scores == evaluate(run, metrics=["mig"], rows=300, codes="sampled").scores
+    assert (run / "scores.json").read_text() == kept  # the run's own are those of means
+    with pytest.raises(UserError, match="codes 'modes' is unknown; use one of mean, sampled"):
+        evaluate(run, codes="modes")
+    plain = Representation(encode=lambda x: x.flatten(1)[:, :3], latents=3)
+    with pytest.raises(UserError, match="codes 'sampled' need a posterior"):
+        evaluate(plain, "digits", metrics=["mig"], rows=50, codes="sampled")
+
+
 def test_codes_are_made_once(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
     first = evaluate(run, metrics=["mig"], rows=200)

@@ -139,6 +139,7 @@ def evaluate(
     what: Annotated[Path, typer.Argument(help="a run folder, or an .npz with arrays codes and factors")],
     metrics: Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")] = "quick",
     rows: Annotated[str | None, typer.Option(help="how many observations of a run to encode, or all; 10000")] = None,
+    codes: Annotated[str, typer.Option(help="of a run: mean, of each posterior, or sampled, a draw from it")] = "mean",
     resamples: Annotated[int, typer.Option(help="draw the table again this often for intervals; 200 is good")] = 0,
     seed: Annotated[int, typer.Option(help="draws the observations, splits and resamples")] = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for scores.json and heatmap.png")] = None,
@@ -155,13 +156,17 @@ def evaluate(
     if what.suffix == ".npz":
         if rows is not None:
             raise UserError(f"rows '{rows}' is for runs; the arrays of '{what}' are scored as they are")
+        if codes != "mean":
+            raise UserError(f"codes '{codes}' is for runs; the arrays of '{what}' are scored as they are")
         result = score_file(what, **options)
     else:
         if rows not in (None, "all") and not str(rows).isdigit():
             raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
-        result = score(what, rows=None if rows == "all" else int(rows or 10_000), **options)
-    folder = write_scores(result, out or (what.with_suffix(".scores") if what.suffix == ".npz" else what), what)
-    table = Table("score", "value", "95 %", "what it means, by whose definition", title=str(what), title_justify="left")
+        result = score(what, rows=None if rows == "all" else int(rows or 10_000), codes=codes, **options)
+    beside = what.with_suffix(".scores") if what.suffix == ".npz" else what / "sampled" if codes == "sampled" else what
+    folder = write_scores(result, out or beside, what)
+    title = f"{what}, sampled codes" if codes == "sampled" else str(what)
+    table = Table("score", "value", "95 %", "what it means, by whose definition", title=title, title_justify="left")
     for row in score_rows(result):
         table.add_row(*row)
     if not result.intervals:

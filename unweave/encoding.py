@@ -76,6 +76,14 @@ def _table(rows: Tensor, codes: Tensor, factors: Tensor, logvar: Tensor | None) 
     return Table(rows, codes.numpy(), factors.numpy(), kl.numpy(), None if logvar is None else logvar.numpy())
 
 
+def sampled(table: Table, seed: int) -> Table:
+    """The same observations, each with a code drawn from its posterior instead of the mean."""
+    if table.logvar is None:
+        raise UserError("codes 'sampled' need a posterior to draw from, which this model has not; use mean")
+    noise = np.random.default_rng(seed).standard_normal(table.codes.shape, dtype=np.float32)
+    return table._replace(codes=table.codes + np.exp(0.5 * table.logvar) * noise, logvar=None)
+
+
 def fingerprint(method: Method, data: Dataset, seed: int) -> str:
     """A hash of the weights, of the data and of the seed: equal ones have equal codes."""
     told = hashlib.sha256(__version__.encode())

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Method, Representation, UserError, own_arguments
+from unweave.contract import Method, Representation, UserError, check_choice, own_arguments
 from unweave.data import Dataset, load_data, supervised_info
 from unweave.data.spec import check_name
 from unweave.data.supervision import Groups, Match, read_supervision
-from unweave.encoding import Table, encode_table, run_table
+from unweave.encoding import Table, encode_table, run_table, sampled
 from unweave.methods import METHODS, variant
 from unweave.metrics import METRICS
 from unweave.metrics.counts import entropies, mutual_information_matrix
@@ -139,14 +139,17 @@ def evaluate(
     save: bool = True,
     resamples: int = 0,
     groups: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+    codes: str = "mean",
 ) -> Evaluation:
     """Scores of a run, a trained model, or any Representation (then `data` says on what).
 
     `metrics` are names, "all", or None for the quick ones; `resamples` is how often the table is drawn again for
     the intervals, 0 for none; `groups` are a label per code and a label per factor, for group-MIG: left out, they are
-    the content and the style of a run that was told of them.
+    the content and the style of a run that was told of them. `codes` are the posteriors' means, or with "sampled" a
+    draw from each, whose scores are not kept in the run's folder.
     """
     names = _named(metrics)
+    check_choice("codes", codes, ("mean", "sampled"))
     if isinstance(what, str | Path):
         what = load(what, device=device)
     if rows is not None and rows < 2:
@@ -163,9 +166,11 @@ def evaluate(
         table, mark = run_table(what.folder, what.method, dataset, rows=wanted, seed=seed, save=save)
     else:
         table = encode_table(what, dataset, rows=wanted, seed=seed)
+    if codes == "sampled":
+        table, mark = sampled(table, seed), f"{mark}, sampled"
     given = _given(table, dataset, rows if more else None, seed)._replace(groups=groups, device=_metric_device(device))
     result = score_table(given, metrics, dataset.factor_names, resamples)._replace(codes=mark)
-    if isinstance(what, Trained) and save:
+    if isinstance(what, Trained) and save and codes == "mean":
         what.folder.write_json("scores.json", _with_earlier(what.folder, result))
     return result
 
