@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from unweave.cli_about import info, list_
 from unweave.cli_data import (
@@ -23,6 +22,7 @@ from unweave.cli_data import (
     told_by_files,
 )
 from unweave.cli_data import app as data_app
+from unweave.cli_runs import DeviceOption, compare, encode, evaluate, export, predict, report
 from unweave.cli_study import app as study_app
 from unweave.contract import UserError
 
@@ -39,7 +39,6 @@ out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 DataOption = Annotated[str, typer.Option(help="sprites, 'rooms(size=32)', your own folder or .npz; see data list")]
-DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 
 
 @app.command()
@@ -134,140 +133,8 @@ def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@app.command()
-def evaluate(
-    what: Annotated[Path, typer.Argument(help="a run folder, or an .npz with arrays codes and factors")],
-    metrics: Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")] = "quick",
-    rows: Annotated[str | None, typer.Option(help="how many observations of a run to encode, or all; 10000")] = None,
-    codes: Annotated[str, typer.Option(help="of a run: mean, of each posterior, or sampled, a draw from it")] = "mean",
-    resamples: Annotated[int, typer.Option(help="draw the table again this often for intervals; 200 is good")] = 0,
-    seed: Annotated[int, typer.Option(help="draws the observations, splits and resamples")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for scores.json and heatmap.png")] = None,
-    device: DeviceOption = "auto",
-) -> None:
-    """Score a run or plain arrays; writes scores.json and heatmap.png, into the run or beside the .npz."""
-    from unweave.build import find_device
-    from unweave.evaluate import evaluate as score
-    from unweave.evaluate import score_file
-    from unweave.report.heatmap import score_rows, write_scores
-
-    named = metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
-    options: dict[str, Any] = dict(metrics=named, resamples=resamples, seed=seed, device=find_device(device))
-    if what.suffix == ".npz":
-        if rows is not None:
-            raise UserError(f"rows '{rows}' is for runs; the arrays of '{what}' are scored as they are")
-        if codes != "mean":
-            raise UserError(f"codes '{codes}' is for runs; the arrays of '{what}' are scored as they are")
-        result = score_file(what, **options)
-    else:
-        if rows not in (None, "all") and not str(rows).isdigit():
-            raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
-        result = score(what, rows=None if rows == "all" else int(rows or 10_000), codes=codes, **options)
-    beside = what.with_suffix(".scores") if what.suffix == ".npz" else what / "sampled" if codes == "sampled" else what
-    folder = write_scores(result, out or beside, what)
-    title = f"{what}, sampled codes" if codes == "sampled" else str(what)
-    table = Table("score", "value", "95 %", "what it means, by whose definition", title=title, title_justify="left")
-    for row in score_rows(result):
-        table.add_row(*row)
-    if not result.intervals:
-        table.columns.pop(2)
-    out_console.print(table)
-    for name, why in result.skipped.items():
-        out_console.print(f"{name} is left out: {why}.", style="dim", highlight=False)
-    out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
-
-
-@app.command()
-def report(
-    runs: Annotated[list[Path], typer.Argument(help="one or more run folders")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="the HTML file to write")] = Path("report.html"),
-    device: DeviceOption = "auto",
-) -> None:
-    """Write one self-contained HTML page about one run or several."""
-    from unweave.build import find_device
-    from unweave.report import report as write_report
-
-    made = write_report(runs, out, device=find_device(device))
-    out_console.print(f"[bold]{made}[/bold] is written; open it in a browser.")
-
-
-@app.command()
-def compare(
-    runs: Annotated[list[Path], typer.Argument(help="run folders, or folders of them")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder for scores.csv and compare.html")] = Path("compare"),
-    metrics: Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")] = "quick",
-    seed: Annotated[int, typer.Option(help="draws the observations, splits and votes")] = 0,
-    device: DeviceOption = "auto",
-) -> None:
-    """Score many runs and put them side by side: a table, scores.csv and one HTML page."""
-    from unweave.build import find_device
-    from unweave.cli_sweep import show
-    from unweave.compare import find_runs, score_runs, unfinished
-
-    found = find_runs(runs)
-    if left := unfinished(found):
-        raise UserError(f"run '{left[0]}' is not finished ({len(left)} of {len(found)}); go on with --resume first")
-    named = metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
-    frame = score_runs(found, metrics=named, seed=seed, device=find_device(device))
-    out.mkdir(parents=True, exist_ok=True)
-    show(frame, out, out_console)
-
-
-@app.command()
-def encode(
-    run: Annotated[Path, typer.Argument(help="a run folder")],
-    images: Annotated[list[Path], typer.Argument(help="picture files or folders of them")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="the .npz to write")] = Path("codes.npz"),
-) -> None:
-    """Codes of your pictures: arrays `codes` and `files` in an .npz."""
-    from unweave.evaluate import load
-    from unweave.export import encode_files
-
-    count = encode_files(load(run), images, out)
-    out_console.print(f"[bold]{out}[/bold]: codes of {count} pictures.")
-
-
-@app.command()
-def predict(
-    run: Annotated[Path, typer.Argument(help="the folder of a run that learned from labels, such as one of m2")],
-    what: Annotated[
-        list[str] | None, typer.Argument(help="picture files, folders of them, or a data set; else the run's own data")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("predicted.csv"),
-    device: DeviceOption = "auto",
-) -> None:
-    """The class of every picture and how sure the model is, as a .csv."""
-    from unweave.build import find_device
-    from unweave.evaluate import load
-    from unweave.export import write_output
-    from unweave.predict import accuracy_lines
-    from unweave.predict import predict as classes_of
-
-    trained = load(run, device=find_device(device))
-    if str(out.expanduser().resolve()) == trained.config["data_options"].get("factors"):
-        raise UserError(f"out '{out}' is the table the run learned from; give another name")
-    frame = classes_of(trained, what[0] if what and len(what) == 1 else what or None)
-    write_output(out, frame.to_csv(index=False, float_format="%.4f").encode())
-    for line in accuracy_lines(frame):
-        out_console.print(line, highlight=False, soft_wrap=True)
-    out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
-
-
-@app.command()
-def export(
-    run: Annotated[Path, typer.Argument(help="a run folder")],
-    format: Annotated[str, typer.Option(help="torch (a .pt2 for torch.export.load) or onnx")] = "torch",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="the file to write")] = None,
-) -> None:
-    """Save the encoder as a program that runs without unweave."""
-    from unweave.evaluate import load
-    from unweave.export import export as write_export
-
-    trained = load(run)
-    made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)
-    out_console.print(f"[bold]{made}[/bold]: images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")
-
-
+for command in (evaluate, report, compare, encode, predict, export):
+    app.command()(command)
 app.command("list")(list_)
 app.command()(info)
 
