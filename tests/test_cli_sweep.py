@@ -43,6 +43,8 @@ def test_a_sweep_ends_in_runs_a_table_and_a_page(tmp_path):
     assert all(RunFolder(tmp_path / "s" / name).finished for name in names)
     frame = pd.read_csv(tmp_path / "s" / "scores.csv")
     assert len(frame) == 4 and sorted(frame["beta"].unique()) == [1.0, 4.0] and frame["mig"].notna().all()
+    best = frame[frame["beta"] == 4.0]["mig"].max()
+    assert "…" not in done.output and f"best  {best:.3f}" in done.output  # 80 columns, nothing cut off
     assert "<html" in (tmp_path / "s" / "compare.html").read_text()
     again = run("compare", str(tmp_path / "s"), "--out", str(tmp_path / "c"), "--metrics", "mig")
     assert again.exit_code == 0 and (tmp_path / "c" / "compare.html").exists()

@@ -167,7 +167,7 @@ def evaluate(
     else:
         table = encode_table(what, dataset, rows=wanted, seed=seed)
     if codes == "sampled":
-        table, mark = sampled(table, seed), f"{mark}, sampled"
+        table, mark = sampled(table, seed), f"{mark} sampled".strip()
     given = _given(table, dataset, rows if more else None, seed)._replace(groups=groups, device=_metric_device(device))
     result = score_table(given, metrics, dataset.factor_names, resamples)._replace(codes=mark)
     if isinstance(what, Trained) and save and codes == "mean":

@@ -155,7 +155,7 @@ def list_runs(root: Path | str) -> list[RunFolder]:
 def timed(folders: Sequence[RunFolder], device: str) -> Iterator[Callable[[], None]]:
     """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up.
 
-    To be called at every checkpoint, for a run that is killed is its checkpoint and no `finally` is reached.
+    What it gives notes them at once, to be called at every checkpoint: that is all that is left of a killed run.
     """
     name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
     before = [folder.took.get("seconds", 0.0) for folder in folders]

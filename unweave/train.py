@@ -203,11 +203,12 @@ def _fit(
     """Every stage in order, from wherever the folder stands."""
     data = data.to("cpu" if streams(data) else config["device"])
     begun, method = saved_stage(folder), None
-    with rounding(config["precision"]), timed([folder], config["device"]):
+    with rounding(config["precision"]), timed([folder], config["device"]) as note_time:
         for stage, stage_cls in enumerate(stages(cls)):
             method = build(stage_cls, config, data, method, stage)
             if begun is None or stage >= begun:
-                _fit_stage(folder, config, method, data, stage, resumed=begun == stage, observe=observe)
+                resumed = begun == stage
+                _fit_stage(folder, config, method, data, stage, resumed=resumed, observe=observe, note_time=note_time)
     assert method is not None
     folder.save("weights.safetensors", method.state_dict(), steps=str(config["steps"]), stage=str(stage))
     return Trained(folder, dict(config), method.eval(), data.to(config["device"]))
@@ -222,6 +223,7 @@ def _fit_stage(
     *,
     resumed: bool,
     observe: Callable[[Progress], None] | None,
+    note_time: Callable[[], None],
 ) -> None:
     """One stage to its last step; the method ends holding the trained weights."""
     state = initial_state(method)
@@ -245,6 +247,7 @@ def _fit_stage(
                 folder.append_log({"stage": stage, "step": done, **logs})
                 if done % config["checkpoint_every"] == 0 or done == steps:
                     save_state(folder, runner.state, stage)
+                    note_time()
                 if observe:
                     rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
                     observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))

@@ -378,6 +378,14 @@ def test_killed_in_either_stage_and_resumed(digits, tmp_path, records):
     assert whole.folder.logs() == resumed.folder.logs()
 
 
+def test_the_time_is_noted_at_checkpoints(digits, tmp_path):
+    """For a run that is killed outright has nothing else."""
+    noted = []
+    file = tmp_path / "run" / "time.json"
+    uw.train("vae", digits, net="small", out=file.parent, observe=lambda _: noted.append(file.is_file()), **OPTIONS)
+    assert noted == [False, True, True, True]  # checkpoints at steps 4 and 8
+
+
 def test_divergence_is_reported_in_one_line(digits, tmp_path):
     with pytest.raises(uw.UserError, match=r"diverged: .* not finite by step .* smaller lr, or clip") as caught:
         uw.train("vae", digits, out=tmp_path / "run", net="small", **OPTIONS | {"lr": 1e6, "steps": 50})

@@ -94,7 +94,7 @@ class Graph:
     def _compiled(self, module: Callable, backend: str) -> Callable:
         """The recorded step, compiled with the first options the compiler can do it with, and run once.
 
-        With the backend "none", and where the compiler can do it with no options, it stays as it was recorded.
+        With the backend "none", and where the compiler fails with all of them, it stays as it was recorded.
         """
         if backend == "none":
             return module
@@ -108,7 +108,7 @@ class Graph:
                 failed = error
                 torch._dynamo.reset()
         reason = str(failed).strip().partition("\n")[0]
-        warnings.warn(f"torch could not compile this step, which is slower now but the same: {reason}", stacklevel=2)
+        warnings.warn(f"torch could not compile this step, which is run slower, uncompiled: {reason}", stacklevel=2)
         self.step = module
         self._once()
         return module
