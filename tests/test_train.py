@@ -1,0 +1,143 @@
+"""Training into run folders: methods of your own, stages, kills, divergence."""
+
+import math
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import nn
+
+import unweave as uw
+
+
+class Head(uw.Method):
+    """Second stage: tells the digit from the first stage's frozen code."""
+
+    needs = ("labelled", "labels")
+    players = {"head": ("head",)}
+    frozen = ("encoder",)
+
+    def __init__(self, data, *, latents: int = 3, previous):
+        super().__init__()
+        self.latents, self.encoder, self.head = latents, previous.encoder, nn.Linear(latents, 10)
+
+    def forward(self, batch, noise, hyper, step):
+        logits = self.head(self.encoder(batch.labelled.flatten(1)))
+        loss = nn.functional.cross_entropy(logits, batch.labels[:, 0])
+        return uw.Out({"head": loss}, {"head_loss": loss})
+
+    def representation(self):
+        return uw.Representation(lambda x: self.encoder(x.flatten(1)), self.latents)
+
+
+class Linear(uw.Method):
+    """First stage: a linear autoencoder, with a noisy code and a running mean of it."""
+
+    players = {"model": ("encoder", "decoder")}
+    noise = {"eps": uw.normal("B", "Z")}
+    then: ClassVar = Head
+
+    def __init__(self, data, *, latents: int = 3):
+        super().__init__()
+        pixels = math.prod(data.shape)
+        self.latents = latents
+        self.encoder, self.decoder = nn.Linear(pixels, latents), nn.Linear(latents, pixels)
+        self.register_buffer("centre", torch.zeros(latents))
+
+    def forward(self, batch, noise, hyper, step):
+        x = batch.x.flatten(1)
+        z = self.encoder(x)
+        loss = (self.decoder(z + 0.1 * noise["eps"]) - x).square().sum(1).mean()
+        return uw.Out({"model": loss}, {"loss": loss}, {"centre": self.centre.lerp(z.mean(0), 0.1)})
+
+
+class OneStage(Linear):
+    then = None
+
+    def representation(self):
+        return uw.Representation(lambda x: self.encoder(x.flatten(1)), self.latents)
+
+
+OPTIONS = {"steps": 8, "batch": 4, "log_every": 2, "checkpoint_every": 4, "lr": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return uw.load_data("digits")
+
+
+def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
+    run = uw.train(OneStage, digits, out=tmp_path / "run", latents=2, **OPTIONS)
+    assert run.config["method"] == "OneStage" and run.method.centre.abs().min() > 0
+    loaded = uw.load(tmp_path / "run", method=OneStage)
+    for (name, a), b in zip(run.method.state_dict().items(), loaded.method.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert run.encode(digits.images(torch.arange(3))).shape == (3, 2)
+
+
+def test_two_stages(digits, tmp_path):
+    """Each has its own steps; the second is handed the first, trained, and leaves it as it was."""
+    one = uw.train(OneStage, digits, out=tmp_path / "one", **OPTIONS)
+    two = uw.train(Linear, digits, supervision="labels", out=tmp_path / "two", **OPTIONS)
+    assert isinstance(two.method, Head)
+    assert torch.equal(two.method.encoder.weight, one.method.encoder.weight)
+    records = [(r["stage"], r["step"]) for r in two.folder.logs()]
+    assert records == [(stage, step) for stage in (0, 1) for step in (2, 4, 6, 8)]
+    assert "head_loss" in two.folder.logs()[-1] and "loss" not in two.folder.logs()[-1]
+    loaded = uw.load(tmp_path / "two", method=Linear)
+    assert torch.equal(loaded.method.head.weight, two.method.head.weight)
+
+
+@pytest.mark.parametrize("records", [1, 3, 4, 5, 6, 7], ids=lambda n: f"killed-after-{n}-of-8-records")
+def test_killed_in_either_stage_and_resumed(digits, tmp_path, records):
+    seen = []
+
+    def kill(progress):
+        seen.append(progress.step)
+        if len(seen) == records:
+            raise KeyboardInterrupt
+
+    whole = uw.train(Linear, digits, supervision="labels", out=tmp_path / "whole", **OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        uw.train(Linear, digits, supervision="labels", out=tmp_path / "cut", observe=kill, **OPTIONS)
+    resumed = uw.resume(tmp_path / "cut", method=Linear)
+    for (name, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    assert whole.folder.logs() == resumed.folder.logs()
+
+
+def test_the_time_is_noted_at_checkpoints(digits, tmp_path):
+    """For a run that is killed outright has nothing else."""
+    noted = []
+    file = tmp_path / "run" / "time.json"
+    uw.train("vae", digits, net="small", out=file.parent, observe=lambda _: noted.append(file.is_file()), **OPTIONS)
+    assert noted == [False, True, True, True]  # checkpoints at steps 4 and 8
+
+
+def test_divergence_is_reported_in_one_line(digits, tmp_path):
+    with pytest.raises(uw.UserError, match=r"diverged: .* not finite by step .* smaller lr, or clip") as caught:
+        uw.train("vae", digits, out=tmp_path / "run", net="small", **OPTIONS | {"lr": 1e6, "steps": 50})
+    assert "\n" not in str(caught.value)
+
+
+class Poisoned(OneStage):
+    """Not a number from the second step on."""
+
+    def forward(self, batch, noise, hyper, step):
+        out = super().forward(batch, noise, hyper, step)
+        bad = torch.where(step >= 1, math.nan, 1.0)
+        return out._replace(losses={"model": bad * out.losses["model"]}, logs={"loss": bad * out.logs["loss"]})
+
+
+def test_not_a_number_stops_a_run_and_its_last_checkpoint_is_good(digits, tmp_path):
+    options = OPTIONS | {"log_every": 1, "checkpoint_every": 1}
+    with pytest.raises(uw.UserError, match="diverged: loss is not finite by step 2"):
+        uw.train(Poisoned, digits, out=tmp_path / "run", **options)
+    loaded = uw.load(tmp_path / "run", method=Poisoned)
+    assert all(p.isfinite().all() for p in loaded.method.parameters())
+
+
+def test_bf16_is_refused_on_the_cpu(digits, tmp_path):
+    with pytest.raises(uw.UserError, match="precision 'bf16' is for CUDA devices; use float32"):
+        uw.train("vae", digits, out=tmp_path / "run", device="cpu", precision="bf16")
+    assert not (tmp_path / "run").exists()
