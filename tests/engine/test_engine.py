@@ -1,5 +1,6 @@
 """The engine on toy methods: players, phases, schedules, state, and the optimizer against torch's own."""
 
+import sys
 from typing import Annotated, NamedTuple
 
 import pytest
@@ -54,6 +55,25 @@ def test_a_step_the_compiler_fails_at_is_run_as_recorded(monkeypatch):
     loop = Loop(program(method), initial_state(method))
     assert graph.run(5) == pytest.approx(loop.run(5))
     assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
+
+
+def test_the_compiler_does_not_see_the_command_line(monkeypatch):
+    """Inductor writes the word after --only into its program as it stands, quotes and all."""
+    told, seen = ["unweave", "study", "run", "--only", "supervision=pairs(k='uniform')"], []
+
+    def compiled(module, **_):
+        def step(flat):
+            seen.append(list(sys.argv))
+            return module(flat)
+
+        return step
+
+    monkeypatch.setattr(sys, "argv", told)
+    monkeypatch.setattr(torch, "compile", compiled)
+    method = TwoPhases()
+    Graph(program(method), initial_state(method))
+    assert seen[0] == ["unweave"]
+    assert sys.argv == told
 
 
 def test_phases_move_in_order_on_batches_of_their_own():

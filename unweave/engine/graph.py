@@ -7,8 +7,10 @@ whole step at once. There is no second implementation of a step to keep equal.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -66,6 +68,17 @@ def recorded(
     return module
 
 
+@contextmanager
+def _no_arguments() -> Iterator[None]:
+    """Inductor takes the word after --only on the command line, ours too, for a name and writes it into its program
+    without escaping the quotes in it: it is not to see one."""
+    kept, sys.argv = sys.argv, sys.argv[:1]
+    try:
+        yield
+    finally:
+        sys.argv = kept
+
+
 class Graph:
     """Steps as one compiled program; on CUDA one captured graph."""
 
@@ -102,7 +115,8 @@ class Graph:
         for options in tried:
             self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=backend, options=options)
             try:
-                self._once()
+                with _no_arguments():
+                    self._once()
                 return self.step
             except InductorError as error:
                 failed = error
