@@ -183,3 +183,13 @@ def test_a_folder_with_another_run_is_not_gone_on_with(tmp_path):
         fit([QUICK], out=tmp_path)
     with pytest.raises(uw.UserError, match="another run: its hyper"):
         fit([{**QUICK, "beta": 3.0}], out=tmp_path, resume=True)
+
+
+def test_a_run_that_does_not_say_how_its_weights_started_goes_on(tmp_path):
+    (run,) = fit([QUICK], out=tmp_path)
+    config = json.loads((run.folder.path / "config.json").read_text())
+    assert config.pop("start") == "glorot"
+    (run.folder.path / "config.json").write_text(json.dumps(config))
+    fit([QUICK], out=tmp_path, resume=True)
+    with pytest.raises(uw.UserError, match=r"another run: its start is 'glorot', not 'normal\(0.1\)'"):
+        fit([{**QUICK, "start": "normal(0.1)"}], out=tmp_path, resume=True)

@@ -75,6 +75,18 @@ def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
     assert run.encode(digits.images(torch.arange(3))).shape == (3, 2)
 
 
+def test_weights_start_as_told_in_every_stage(digits, tmp_path):
+    options = {**OPTIONS, "steps": 1, "lr": 0.0, "supervision": "labels(n=20)", "net": "mlp", "start": "normal(0.003)"}
+    run = uw.train("m1_m2", digits, out=tmp_path / "run", **options)
+    assert run.config["start"] == "normal(0.003)"
+    wide = [w for w in run.method.parameters() if w.dim() == 2 and w.numel() > 1000]
+    assert len(wide) > 5
+    assert all(w.std().item() == pytest.approx(0.003, rel=0.1) for w in wide)
+    with pytest.raises(uw.UserError, match=r"start 'normal\(1\)' does nothing to OneStage"):
+        uw.train(OneStage, digits, out=tmp_path / "own", start="normal(1)", **OPTIONS)
+    assert not (tmp_path / "own").exists()
+
+
 def test_two_stages(digits, tmp_path):
     """Each has its own steps; the second is handed the first, trained, and leaves it as it was."""
     one = uw.train(OneStage, digits, out=tmp_path / "one", **OPTIONS)

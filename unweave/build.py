@@ -27,6 +27,7 @@ from unweave.engine.loop import Loop
 from unweave.engine.optim import Adam
 from unweave.engine.program import Program, State, schedule_row
 from unweave.methods import METHODS
+from unweave.nn.networks import GLOROT, starting
 from unweave.ops.noise import fold
 from unweave.settings import schedule
 
@@ -87,7 +88,7 @@ def build(
     """The method with its initial weights, which are a function of the seed (and stage) alone."""
     later = {} if previous is None else {"previous": previous.cpu()}
     arguments = own_arguments(cls, config["arguments"])
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), starting(config.get("start", GLOROT)):
         torch.manual_seed(config["seed"] + stage * 2**40)
         told = supervised_info(data, config["supervision"])
         return cls(told, **arguments, **later).to(config["device"])  # type: ignore[call-arg]

@@ -60,6 +60,7 @@ def train(
     seeds: Annotated[str | None, typer.Option(help="many runs, trained together: 0-9 or 0,3,5")] = None,
     lr: Annotated[str | None, typer.Option(help="learning rate: a number or linear(start, end, steps)")] = None,
     clip: Annotated[float, typer.Option(help="largest norm of a player's gradient; 0 is off")] = 0.0,
+    start: Annotated[str, typer.Option(help="how weights begin: glorot, or normal(0.02), a deviation")] = "glorot",
     supervision: Annotated[
         str | None, typer.Option(help="'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...")
     ] = None,
@@ -100,7 +101,7 @@ def train(
         own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
         dataset = open_data(data, quiet, listed, **own)
         options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
-        options |= dict(supervision=supervision, engine=engine, precision=precision)
+        options |= dict(start=start, supervision=supervision, engine=engine, precision=precision)
         options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
         settings: dict[str, Any] = _settings(set or [], reserved={**options, "out": out, "observe": None})
         if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):

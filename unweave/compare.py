@@ -85,7 +85,8 @@ def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     rates = {json.dumps(s["lr"]): s["lr"] for s in config["optimizer"].values()}
     lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
     plain = {name: config[name] for name in ("supervision", "batch", "precision")}
-    return {**config["hyper"], **config["arguments"], "lr": lr, **plain}
+    start = config.get("start", "glorot")
+    return {**config["hyper"], **config["arguments"], "lr": lr, "start": start, **plain}
 
 
 def score_runs(

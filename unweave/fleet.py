@@ -16,6 +16,7 @@ from unweave.data.spec import check_name
 from unweave.engine.fleet import STRATEGIES
 from unweave.evaluate import Trained
 from unweave.methods import variant
+from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder
 from unweave.train import data_label, prepare, rehearse
 
@@ -111,7 +112,7 @@ def _existing(run: Run, resume: bool) -> Run:
     path = run.folder.path
     if not resume:
         raise UserError(f"out '{path}' exists already; give another folder, or go on with it with --resume")
-    stored = RunFolder.open(path).config
+    stored = {"start": GLOROT, **RunFolder.open(path).config}  # older runs do not say how theirs started
     ours = json.loads(json.dumps(run.config))
     for name in ("created", "versions", "device", "engine"):
         ours[name] = stored.get(name)

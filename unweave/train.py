@@ -42,6 +42,7 @@ from unweave.engine.program import initial_state
 from unweave.evaluate import Trained, load
 from unweave.methods import METHODS, variant
 from unweave.methods.few_labels import accepts_labels
+from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
 
@@ -74,6 +75,7 @@ def train(
     seed: int = 0,
     lr: float | str | None = None,
     clip: float = 0.0,
+    start: str = GLOROT,
     supervision: str | None = None,
     device: str = "auto",
     engine: str = "auto",
@@ -86,7 +88,7 @@ def train(
 ) -> Trained:
     """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
     options: dict[str, Any] = dict(
-        steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, supervision=supervision, device=device
+        steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, start=start, supervision=supervision, device=device
     )
     options |= dict(engine=engine, precision=precision, log_every=log_every, checkpoint_every=checkpoint_every)
     config, cls, data = prepare(method, data, **options, **settings)
@@ -104,6 +106,7 @@ def prepare(
     seed: int = 0,
     lr: float | str | None = None,
     clip: float = 0.0,
+    start: str = GLOROT,
     supervision: str | None = None,
     device: str = "auto",
     engine: str = "auto",
@@ -131,7 +134,10 @@ def prepare(
         if is_supervised(stage.needs) and cls is plain:  # with a few labels the method itself says what it lacks
             check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
     told = supervised_info(data, supervision or "none")
-    probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+    with starting(start) as weights:
+        probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+    if weights.deviation is not None and not weights.used:
+        raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
     needs = [probe.needs, *(stage.needs for stage in stages(cls)[1:])]
     if told.labels and not any(map(is_supervised, needs)) and accepts_labels(cls):
@@ -150,6 +156,7 @@ def prepare(
         "batch": batch,
         "seed": seed,
         "optimizer": optimizer_settings(cls, lr, clip),
+        "start": start.strip(),
         "precision": precision,
         "engine": engine,
         "device": device,

@@ -117,3 +117,9 @@ def test_the_critic_is_as_wide_as_told(case):
     assert {layer.out_features for layer in c.method.critic.layers if hasattr(layer, "out_features")} == {16, 2}
     with pytest.raises(UserError, match="critic_width 0"):
         case(FactorVAE, critic_width=0)
+
+
+def test_the_critic_is_as_deep_as_told(case):
+    assert [len(case(FactorVAE, critic_width=4, critic_depth=n).method.critic.layers) for n in (1, 5)] == [3, 11]
+    with pytest.raises(UserError, match="critic_depth 0 is no number of layers; give at least 1"):
+        case(FactorVAE, critic_depth=0)

@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch.distributions import Bernoulli, Laplace, Normal
 from unweave.contract import UserError
 from unweave.nn.autoencoder import AutoEncoder, negative_log_likelihood
 from unweave.nn.critic import Critic
-from unweave.nn.networks import NETWORKS, build_networks
+from unweave.nn.networks import NETWORKS, build_networks, starting
 
 
 def convolutions(module):
@@ -154,3 +155,24 @@ def test_makhzani_has_two_hidden_layers_of_1000_each_way():
     assert dense(encoder) == [(784, 1000), (1000, 1000), (1000, 24)]
     assert dense(decoder) == [(12, 1000), (1000, 1000), (1000, 784)]
     assert all(isinstance(layer, nn.Linear | nn.ReLU | nn.Flatten | nn.Unflatten) for layer in [*encoder, *decoder])
+
+
+@pytest.mark.parametrize("net", NETWORKS)
+def test_weights_start_normal_where_told(net):
+    torch.manual_seed(0)
+    with starting("normal(0.02)"):
+        pair, critic = build_networks(net, (3, 32, 32), 10), Critic(10)
+    after = Critic(10)
+    layers = [p for half in (*pair, critic.layers) for p in half.modules() if getattr(p, "weight", None) is not None]
+    for layer in layers:
+        assert layer.weight.std().item() == pytest.approx(0.02, rel=0.2)
+        assert layer.weight.abs().max() > 0.04  # a uniform draw of this deviation ends at 0.035
+        assert not layer.bias.any()
+    assert after.layers[2].weight.std().item() == pytest.approx(math.sqrt(2 / 2000), rel=0.02)
+
+
+@pytest.mark.parametrize("start", ["xavier", "normal", "normal()", "normal(0)", "normal(-1)", "normal(a b)"])
+def test_a_start_that_is_none_is_refused(start):
+    message = re.escape(f"start '{start}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
+    with pytest.raises(UserError, match=message), starting(start):
+        pass

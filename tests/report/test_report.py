@@ -266,7 +266,7 @@ def parsed(command):
 
 
 def test_command_repeats_the_run(tmp_path):
-    given = {"beta": "linear(0, 4.5, 1000, 20)", "lr": "linear(1e-3, 1e-05, 3)", "clip": 2.5}
+    given = {"beta": "linear(0, 4.5, 1000, 20)", "lr": "linear(1e-3, 1e-05, 3)", "clip": 2.5, "start": "normal(0.01)"}
     config = tiny(tmp_path / "a", likelihood="gaussian", **given).config
     assert repeat_command({**config, "precision": "bf16", "engine": "loop"}).endswith("--precision bf16 --engine loop")
     method, options, settings = parsed(repeat_command(config))

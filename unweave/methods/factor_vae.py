@@ -37,13 +37,14 @@ class FactorVAE(Method):
         likelihood: str = "bernoulli",
         one_batch: bool = False,
         critic_width: int = 1000,
+        critic_depth: int = 6,
     ) -> None:
         super().__init__()
         self.latents = latents
         self.one_batch = one_batch
         self.needs = ("x",) if one_batch else ("x", "second")
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.critic = Critic(latents, width=critic_width)
+        self.critic = Critic(latents, width=critic_width, depth=critic_depth)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])

@@ -21,7 +21,7 @@ from unweave.contract import (
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count, image_loss, image_noise
 from unweave.nn.kernel_machine import KernelMachine
-from unweave.nn.networks import glorot
+from unweave.nn.networks import start_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.partial_labels import one_hot, squared_hinge, unsure
 
@@ -54,7 +54,7 @@ class M1Classifier(Method):
         else:
             self.needs = ("labelled", "labels")
             self.classifier = nn.Linear(self.latents, classes)
-            glorot(self.classifier)
+            start_weights(self.classifier)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         score_BY = self._scores(batch.labelled)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from unweave.contract import DataInfo, Noise, Part, UserError, check_choice, normal, uniform
 from unweave.nn.autoencoder import LIKELIHOODS, AutoEncoder, negative_log_likelihood
-from unweave.nn.networks import Shape, build_networks, glorot
+from unweave.nn.networks import Shape, build_networks, start_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, log_gaussian, reparametrize
 from unweave.ops.partial_labels import binary_sample, marginal_bound, one_hot
@@ -53,7 +53,7 @@ class ClassEncoder(nn.Module):
     def __init__(self, trunk: nn.Module, width: int, classes: int, latents: int) -> None:
         super().__init__()
         self.trunk, self.label, self.head = trunk, nn.Linear(classes, width, bias=False), nn.Linear(width, 2 * latents)
-        glorot(self)
+        start_weights(self)
 
     def forward(self, x: Tensor, y_BNY: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log-variance [B, N, Z] for each of N classes; the observation's own features are computed once."""
@@ -73,7 +73,7 @@ class ConditionalAutoEncoder(nn.Module):
         self.nll = nll
         self.classifier = nn.Sequential(trunks[0], nn.Softplus(), nn.Linear(width, self.classes))
         self.encoder, self.decoder = ClassEncoder(trunks[1], width, *sizes), decoder
-        glorot(self.classifier)
+        start_weights(self.classifier)
 
     def log_classes(self, x: Tensor) -> Tensor:
         """log q(y|x) [B, Y]."""
@@ -190,7 +190,7 @@ def of_images(net: str, shape: Shape, latents: int, classes: int, likelihood: st
             return nn.Sequential(nn.Flatten(), nn.Linear(pixels, width))
         return build_networks(net, shape, width // 2)[0]
 
-    glorot(decoder)
+    start_weights(decoder)
     return ConditionalAutoEncoder((trunk(), trunk()), width, decoder, nll, (classes, latents))
 
 
@@ -198,7 +198,7 @@ def of_codes(size: int, latents: int, classes: int) -> ConditionalAutoEncoder:
     """For codes of this size, whose distribution is Gaussian: one hidden layer of 500 each."""
     trunks = nn.Linear(size, _KINGMA), nn.Linear(size, _KINGMA)
     decoder = nn.Sequential(*_hidden(latents + classes, 2 * size))
-    glorot(decoder)
+    start_weights(decoder)
     return ConditionalAutoEncoder(trunks, _KINGMA, decoder, gaussian_nll, (classes, latents))
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.contract import UserError
-from unweave.nn.networks import glorot
+from unweave.nn.networks import start_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.density_ratio import GENERATORS, critic_loss
 
@@ -20,13 +20,15 @@ class Critic(nn.Module):
     def __init__(self, latents: int, *, width: int = 1000, depth: int = 6) -> None:
         if width < 1:
             raise UserError(f"critic_width {width} is no width of a layer; give at least 1")
+        if depth < 1:
+            raise UserError(f"critic_depth {depth} is no number of layers; give at least 1")
         super().__init__()
         sizes = (latents, *[width] * depth)
         layers: list[nn.Module] = []
         for before, after in pairwise(sizes):
             layers += [nn.Linear(before, after), nn.LeakyReLU(0.2)]
         self.layers = nn.Sequential(*layers, nn.Linear(width, 2))
-        glorot(self)
+        start_weights(self)
 
     def forward(self, z_BZ: Tensor) -> Tensor:
         """Logits [B, 2]: from the joint distribution, from the product of marginals."""

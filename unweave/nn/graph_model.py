@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from unweave.contract import Part, UserError, check_choice
 from unweave.nn.autoencoder import LIKELIHOODS, negative_log_likelihood
 from unweave.nn.graph import IMAGE, Graph, Variable
-from unweave.nn.networks import Shape, build_networks, glorot
+from unweave.nn.networks import Shape, build_networks, start_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_gaussians, log_gaussian, reparametrize
 from unweave.ops.partial_labels import one_hot
@@ -68,7 +68,7 @@ class Conditional(nn.Module):
         self.parents = tuple(parents)
         self.inputs = nn.ModuleList(nn.Linear(size, HIDDEN) for size in parents.values())
         self.output = nn.Linear(HIDDEN, outputs)
-        glorot(self)
+        start_weights(self)
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         hidden = [_by_rows(layer, values[name]) for name, layer in zip(self.parents, self.inputs, strict=True)]

@@ -1,13 +1,17 @@
 """Encoders and decoders of the field, named after whose they are. Modules without losses.
 
 Every encoder maps images [B, C, H, W] to 2 Z numbers, every decoder codes [B, Z] to image-shaped logits.
-Weights start Glorot-uniform and biases at zero, as in the reference study.
+Weights start Glorot-uniform and biases at zero, as in the reference study, unless `starting` says otherwise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -101,11 +105,52 @@ DENSE: dict[str, Callable[[Shape, int], tuple[nn.Module, nn.Module]]] = {
 NETWORKS = (*PLANS, *DENSE)
 
 
-def glorot(module: nn.Module) -> None:
-    """Glorot-uniform weights, zero biases, for every linear and convolutional layer inside."""
+GLOROT = "glorot"
+
+
+@dataclass
+class Start:
+    """How weights start: normal around 0 with this deviation, or Glorot-uniform; and whether any did."""
+
+    deviation: float | None = None
+    used: bool = False
+
+
+_start: ContextVar[Start | None] = ContextVar("start", default=None)
+
+
+@contextmanager
+def starting(start: str) -> Iterator[Start]:
+    """Meanwhile weights start so: glorot, or normal(S) with a deviation S."""
+    chosen = Start(None if start.strip() == GLOROT else _read_deviation(start))
+    before = _start.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _start.reset(before)
+
+
+def _read_deviation(start: str) -> float:
+    match = re.fullmatch(r"normal\(([^()]*)\)", start.strip())
+    try:
+        deviation = float(match[1]) if match else math.nan
+    except ValueError:
+        deviation = math.nan
+    if not 0 < deviation < math.inf:
+        raise UserError(f"start '{start}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
+    return deviation
+
+
+def start_weights(module: nn.Module) -> None:
+    """Weights to begin with, and zero biases, for every linear and convolutional layer inside."""
+    start = _start.get() or Start()
+    start.used = True
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
-            nn.init.xavier_uniform_(part.weight)
+            if start.deviation is None:
+                nn.init.xavier_uniform_(part.weight)
+            else:
+                nn.init.normal_(part.weight, std=start.deviation)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
 
@@ -124,5 +169,5 @@ def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.
             )
     pair = _conv(PLANS[net], shape, latents) if net in PLANS else DENSE[net](shape, latents)
     for part in pair:
-        glorot(part)
+        start_weights(part)
     return pair

@@ -129,6 +129,7 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
         "seed": plain(config["seed"]),
         "learning rate": next(iter(rates.values()), DASH) if same else joined([f"{p} {r}" for p, r in rates.items()]),
         "clip": joined(sorted({plain(s["clip"]) for s in config["optimizer"].values()})),
+        "start": config.get("start", "glorot"),
         "precision": config["precision"],
     }
 
@@ -160,7 +161,7 @@ def _command_words(config: Mapping[str, Any]) -> list[str]:
     for option in ("steps", "batch", "seed"):
         words += [f"--{option}", plain(config[option])]
     words += _optimizer_words(config["optimizer"], cls.recipe if cls else {})
-    for option, default in (("precision", "float32"), ("engine", "auto")):
+    for option, default in (("start", "glorot"), ("precision", "float32"), ("engine", "auto")):
         if config.get(option, default) != default:
             words += [f"--{option}", config[option]]
     return words
