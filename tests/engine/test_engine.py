@@ -1,6 +1,11 @@
 """The engine on toy methods: players, phases, schedules, state, and the optimizer against torch's own."""
 
+import os
+import subprocess
 import sys
+import tempfile
+import time
+from types import SimpleNamespace
 from typing import Annotated, NamedTuple
 
 import pytest
@@ -10,7 +15,7 @@ from torch._inductor.exc import InductorError
 
 import unweave as uw
 from unweave.contract import player_parameters
-from unweave.engine.graph import Graph
+from unweave.engine.graph import Graph, one_at_a_time
 from unweave.engine.loop import Loop, advance
 from unweave.engine.optim import Adam, Moments, clipped, update
 from unweave.engine.program import Program, at_step, initial_state, schedule_row
@@ -55,6 +60,31 @@ def test_a_step_the_compiler_fails_at_is_run_as_recorded(monkeypatch):
     loop = Loop(program(method), initial_state(method))
     assert graph.run(5) == pytest.approx(loop.run(5))
     assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
+
+
+OTHER = """
+import fcntl, sys, time
+with open(sys.argv[1], "w") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    time.sleep(0.5)
+"""
+
+
+def test_one_process_compiles_at_a_time_on_a_device(monkeypatch, tmp_path):
+    """Another that holds the device's lock is waited for; a folder without locks is no reason to stop."""
+    device = torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="one"))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    command = [sys.executable, "-c", OTHER, str(tmp_path / f"unweave-{os.getuid()}-one.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        begun = time.monotonic()
+        with one_at_a_time(device):
+            assert time.monotonic() - begun > 0.3
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "missing"))
+    with one_at_a_time(device):
+        pass
 
 
 def test_the_compiler_does_not_see_the_command_line(monkeypatch):

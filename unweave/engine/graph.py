@@ -7,16 +7,24 @@ whole step at once. There is no second implementation of a step to keep equal.
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, fx
 from torch._inductor.exc import InductorError
 from torch.fx.experimental.proxy_tensor import make_fx
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 from unweave.engine.halves import carry_halves, is_wide, refresh
 from unweave.engine.loop import Advance, advance
@@ -69,6 +77,21 @@ def recorded(
 
 
 @contextmanager
+def one_at_a_time(device: torch.device) -> Iterator[None]:
+    """Waits while another process of this user compiles for the same CUDA device.
+
+    Kernels are chosen by timing them; timed beside another process, slow ones are chosen.
+    """
+    with ExitStack() as held:
+        if device.type == "cuda" and fcntl is not None:
+            which = getattr(torch.cuda.get_device_properties(device), "uuid", device.index or 0)
+            path = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}-{which}.lock"
+            with suppress(OSError):  # no such folder, or no locks on it: then not
+                fcntl.flock(held.enter_context(path.open("w")), fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
 def _no_arguments() -> Iterator[None]:
     """Inductor takes the word after --only on the command line, ours too, for a name and writes it into its program
     without escaping the quotes in it: it is not to see one."""
@@ -97,8 +120,9 @@ class Graph:
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
         self.inputs, halves = step_inputs(program, self.state, self.sums)
         module = recorded(program, self.state, self.sums, advance, exact=exact)
-        self.step = self._compiled(module, backend)
-        self.replay = self._capture() if capture and program.seed.is_cuda else self._once
+        with one_at_a_time(program.seed.device):
+            self.step = self._compiled(module, backend)
+            self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
             tensor.copy_(value)
