@@ -29,8 +29,10 @@ while [ $SECONDS -lt "$seconds" ]; do
   sleep 2
 done
 
+left=0
 for script in "$folder"/*.sh; do
   log=$logs/$(basename "$script" .sh)
+  [ -e "$log.ended" ] || left=$((left + 1))
   ended=$(cat "$log.ended" 2>/dev/null || date +%s)
   echo "== $(basename "$script"): $((ended - $(cat "$log.begun"))) s, status $(cat "$log.status" 2>/dev/null || echo running)"
   tr '\r' '\n' <"$log.txt" | tail -n 3 | cut -c 1-300
