@@ -194,27 +194,37 @@ def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch)
     )
     together = make_fleet(programs, states, strategy="batched", engine="loop")
     alone = make_fleet(programs, states, strategy="loop", engine="loop")
-    close = {"rel": 1e-8, "abs": 1e-8} if dtype == torch.float64 else {"rel": 1e-3, "abs": 1e-3}
-    for one, other in zip(together.run(20), alone.run(20), strict=True):
-        assert one.step == other.step == 20
-        assert one.logs == pytest.approx(other.logs, **close)
+    done = list(zip(together.run(20), alone.run(20), strict=True))
     gaps = distances(together.states(), alone.states())
-    allowed = [1e-10 if dtype == torch.float64 else 1e-5] * len(gaps)
+    allowed, close = ([1e-10] * 2, 1e-8) if dtype == torch.float64 else ([1e-5] * 2, 1e-3)
     if max(gaps) > allowed[0] and dtype == torch.float32:
         allowed = [1e-5 + 4 * gap for gap in by_rounding(programs, states, alone.states())]
+        close = 3e-2  # a share of 160 guesses moves in steps of 0.006
     assert all(gap < most for gap, most in zip(gaps, allowed, strict=True)), (gaps, allowed)
+    for one, other in done:
+        assert one.step == other.step == 20
+        assert one.logs == pytest.approx(other.logs, rel=close, abs=close)
 
 
 def by_rounding(programs, states, reference):
-    """How far rounding alone takes each run: with its convolutions as patches, and with weights a last digit larger."""
-    nudged = [s._replace(params={n: t * (1.0 + 2.0**-23) for n, t in s.params.items()}) for s in states]
+    """How far rounding alone takes each run: with convolutions as patches, and with weights off by a last digit."""
     found = []
-    for way, begin in (("patches", states), ("library", nudged), ("patches", nudged)):
+    for way, begin in [("patches", states), *(("library", nudged(states, seed)) for seed in range(6))]:
         again = make_fleet(programs, begin, strategy="loop", engine="loop")
         with convolutions(way):
             again.run(20)
         found.append(distances(again.states(), reference))
     return [max(gaps) for gaps in zip(*found, strict=True)]
+
+
+def nudged(states, seed):
+    """The states with every weight up or down by its last digit."""
+    drawn = torch.Generator().manual_seed(seed)
+
+    def nudge(t):
+        return t * (1.0 + 2.0**-23 * (2 * torch.randint(2, t.shape, generator=drawn) - 1))
+
+    return [s._replace(params={n: nudge(t) for n, t in s.params.items()}) for s in states]
 
 
 def cast(tensor, dtype):

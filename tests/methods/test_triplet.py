@@ -51,10 +51,10 @@ def test_what_is_far_enough_is_left_alone():
 def test_it_learns_to_find_the_same_digit(tmp_path):
     data = load_data("digits")
     index, recalls = torch.arange(data.size), []
-    for steps in (1, 60):
+    for steps in (1, 120):
         options = dict(steps=steps, batch=36, lr=1e-3, net="small", latents=3, device="cpu", out=tmp_path / str(steps))
         run = uw.train("triplet", data, supervision="triplets(by=['digit'])", **options)
         codes = run.encode(data.images(index))
         recalls.append(recall_at_1(codes, data.factors(index)[:, 0]))
         assert run.representation.decode is None and abs((codes**2).sum(1) - 1.0).max() < 1e-5
-    assert recalls[0] < 0.6 and recalls[1] > 0.7
+    assert recalls[0] < 0.6 and recalls[1] > 0.7, recalls
