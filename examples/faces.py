@@ -2,8 +2,9 @@
 
 python examples/faces.py --steps 20000 --out runs/faces
 
-Draws people under lights of our choice and faces with exchanged identities. Without --data the photographs are
-downloaded (Extended Yale B, free for research).
+Writes the photographs into a folder with a table of what is known of them, trains on that, and draws people under
+lights of our choice and faces with exchanged identities: in two pictures, and in a report. Without --data the
+photographs are downloaded (Extended Yale B, free for research).
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
 import unweave as uw
-from unweave.data.arrays import Arrays
+from unweave.report import report
 
 # r reflectance, l light, i identity, s shading: it follows from light and identity, not from the image
 GRAPH = "q(r|x) q(l|x) q(i|x) q(s|l,i); p(x|r,l,i,s); labels: i, l; r: normal(10), s: normal(10)"
@@ -49,11 +51,15 @@ def read_faces(where: str, size: int) -> Faces:
     return Faces(images, np.unique(subject, return_inverse=True)[1], light)
 
 
-def hide_labels(faces: Faces, share: float, seed: int) -> Arrays:
-    """The data set with this share of identities and, chosen apart, this share of lights; the others are missing."""
-    factors = np.stack([faces.subject, faces.light], 1).astype(float)
-    factors[np.random.default_rng(seed).random(factors.shape) >= share] = np.nan
-    return Arrays(faces.images, factors, names=["subject", "light"])
+def write_faces(faces: Faces, out: Path, share: float, seed: int) -> None:
+    """A folder of pictures and a table with this share of identities and, chosen apart, this share of lights."""
+    (out / "pictures").mkdir(parents=True, exist_ok=True)
+    files = [f"{number:05d}.png" for number in range(len(faces.images))]
+    for file, image in zip(files, faces.images):
+        Image.fromarray((image[0] * 255).round().astype(np.uint8)).save(out / "pictures" / file)
+    table = pd.DataFrame({"subject": faces.subject, "light": faces.light}, index=pd.Index(files, name="file"))
+    known = np.random.default_rng(seed).random(table.shape) < share
+    table.astype("Int64").where(known).to_csv(out / "known.csv")
 
 
 def hidden_accuracy(model: uw.Trained, faces: Faces) -> list[float]:
@@ -119,20 +125,25 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--net", default="locatello")
     parser.add_argument("--size", type=int, default=64, help="side of the images in pixels")
-    parser.add_argument("--out", default="runs/faces")
+    parser.add_argument("--out", type=Path, default=Path("runs/faces"))
     arguments = parser.parse_args()
+    out = arguments.out
+    if out.is_dir() and any(out.iterdir()):
+        parser.error(f"out '{out}' is not empty; give a folder that is new, or remove it")
     faces = read_faces(arguments.data, arguments.size)
-    data = hide_labels(faces, arguments.labels, seed=0)
+    write_faces(faces, out, arguments.labels, seed=0)
+    data = uw.load_data(out / "pictures", factors=out / "known.csv", size=arguments.size)
     model = uw.train(
         "generalized_m2", data, supervision="labels(factors=['subject', 'light'])", graph=GRAPH, discrete="relaxed",
-        net=arguments.net, steps=arguments.steps, batch=32, lr=arguments.lr, alpha=200, out=arguments.out,
+        net=arguments.net, steps=arguments.steps, batch=32, lr=arguments.lr, alpha=200, out=out / "run",
         observe=lambda p: print(p.step, {name: round(value, 2) for name, value in p.logs.items()}),
     )  # fmt: skip
     subject, light = hidden_accuracy(model, faces)
     print(f"of what was hidden, {subject:.1%} of the identities and {light:.1%} of the lights are told rightly")
     people, lights = (np.linspace(0, column.max(), 9).astype(int).tolist()[1:-1] for column in faces[1:])
-    draw_relighting(model, faces, people, lights, Path(arguments.out) / "relight.png")
-    draw_swaps(model, faces, people, lights, Path(arguments.out) / "swap.png")
+    draw_relighting(model, faces, people, lights, out / "relight.png")
+    draw_swaps(model, faces, people, lights, out / "swap.png")
+    print(report([out / "run"], out / "report.html"))
 
 
 if __name__ == "__main__":

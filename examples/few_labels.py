@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,15 @@ import pandas as pd
 from PIL import Image
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
-from unweave.cli import app
+from unweave.cli import app, guarded
+from unweave.contract import UserError
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PICTURES = 1797
 
 
 def make_pictures(out: Path, labelled: int) -> pd.Series:
-    """A folder of 1797 pictures and a table that names so many of them; returns all names, by file."""
+    """A folder of all pictures and a table that names so many of them; returns all names, by file."""
     digits = load_digits()
     (out / "pictures").mkdir(parents=True, exist_ok=True)
     files = [f"{number:04d}.png" for number in range(len(digits.images))]
@@ -38,18 +41,24 @@ def make_pictures(out: Path, labelled: int) -> pd.Series:
     return names
 
 
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses before anything is written."""
+    if arguments.steps < 1:
+        raise UserError(f"steps {arguments.steps} is too small; use 1 or more")
+    if not 2 <= arguments.labelled <= PICTURES:
+        raise UserError(f"labelled {arguments.labelled} is out of range; use 2 to {PICTURES}, as many as there are")
+    if arguments.out.is_dir() and any(arguments.out.iterdir()):
+        raise UserError(f"out '{arguments.out}' is not empty; give a folder that is new, or remove it")
+
+
 def command(words: str) -> None:
     """What you would type."""
     print(f"$ unweave {words}")
     app(shlex.split(words), standalone_mode=False)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--labelled", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=Path("few_labels"))
-    arguments = parser.parse_args()
+def run(arguments: argparse.Namespace) -> None:
+    check(arguments)
     out, quoted = arguments.out, shlex.quote(str(arguments.out))
     names = make_pictures(out, arguments.labelled)
     own = f"--data {quoted}/pictures --factors {quoted}/labels.csv --size 8 --supervision labels"
@@ -65,6 +74,16 @@ def main() -> None:
         if len(some):
             right = (some["digit"] == names[some.index]).mean()
             print(f"{100 * right:.1f} % right of the {len(some)} pictures without a label ({what})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--labelled", type=int, default=100)
+    parser.add_argument("--out", type=Path, default=Path("few_labels"))
+    arguments = parser.parse_args()
+    if failed := guarded(lambda: run(arguments)):
+        sys.exit(failed)
 
 
 if __name__ == "__main__":

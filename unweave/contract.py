@@ -109,6 +109,8 @@ class Part(NamedTuple):
     name: str
     size: int
     classes: bool = False  # its coordinates are the probabilities of classes: they sum to one
+    label: int | None = None  # of which label those classes are, where a method tells its labels apart
+    follows: bool = False  # it is read off other parts, not off the image; see Representation.follow
 
 
 class Representation(NamedTuple):
@@ -121,6 +123,7 @@ class Representation(NamedTuple):
     parts: tuple[Part, ...] = ()  # what the coordinates are, in order; () is one undivided code
     classify: Callable[[Tensor], tuple[Tensor, ...]] | None = None  # images -> probabilities [B, classes] by label
     encode_group: Callable[[Tensor], Tensor] | None = None  # groups [..., G, C, H, W] -> members' codes [..., G, Z]
+    follow: Callable[[Tensor], Tensor] | None = None  # changed codes -> the same, parts that follow from others anew
 
 
 class Method(nn.Module):
@@ -141,6 +144,10 @@ class Method(nn.Module):
     equation: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     latents: int
+
+    @staticmethod
+    def check_hyper(hyper: Mapping[str, float]) -> None:
+        """Raises where hyper-parameters do not go together; it is told those that stay as they are in training."""
 
     def forward(self, batch: Batch, noise: Mapping[str, Tensor], hyper: Any, step: Tensor) -> Out:
         """The players' losses. A method with phases also takes `phase: str = ""` and answers for who moves in it."""

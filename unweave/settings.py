@@ -73,4 +73,6 @@ def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, A
         check_name("hyper-parameter", name, [*traced, *static])
     fixed = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}
     hyper = {n: _checked(n, schedule(n, given.get(n, k.default)), k) for n, k in traced.items()}
+    for stage in stages(method):
+        stage.check_hyper({name: value for name, value in hyper.items() if isinstance(value, float)})
     return fixed, hyper

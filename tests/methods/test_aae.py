@@ -5,7 +5,7 @@ import torch
 from headed import moved_by_phase, program_on_digits, trained_on_digits
 from torch import nn
 
-from unweave.contract import DataInfo, UserError
+from unweave.contract import DataInfo, Part, UserError
 from unweave.methods.aae import AAE
 from unweave.nn.critic import Critic
 from unweave.ops.density_ratio import GENERATORS
@@ -67,15 +67,29 @@ def test_critic_without_an_opinion(case, log2_image):
 
 @pytest.mark.parametrize("prior", list(PRIORS))
 def test_the_critic_sees_codes_and_the_named_prior(case, prior):
-    c = case(AAE, prior=prior)
+    c = case(AAE, prior=prior, components=2)
     c.method.critic = Recorder()
     out(c, "reconstruction")
     assert not c.method.critic.seen  # it has no part in the first phase
     out(c, "regularisation")
     codes, drawn = c.method.critic.seen[0].chunk(2)
-    assert torch.equal(codes, c.method.autoencoder.posterior(c.batch.x)[0])
-    assert torch.equal(drawn, prior_sample(prior, c.noise))
+    assert torch.equal(codes, c.method.representation().encode(c.batch.x))
+    assert torch.equal(codes, c.method.autoencoder.posterior(c.batch.x)[0]) == (prior != "categorical")
+    assert torch.equal(drawn, prior_sample(prior, c.noise, 2))
     assert set(c.noise) == set(PRIORS[prior])  # a deterministic encoder asks for no other noise
+
+
+@pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
+def test_a_class_and_a_style(case, encoder):
+    """With a categorical prior the first coordinates are probabilities, and the last one is as it was."""
+    c = case(AAE, prior="categorical", components=2, encoder=encoder)
+    found, mean = c.method.representation(), c.method.autoencoder.posterior(c.batch.x)[0]
+    codes = found.encode(c.batch.x)
+    torch.testing.assert_close(codes[:, :2], mean[:, :2].exp() / mean[:, :2].exp().sum(1, keepdim=True))
+    assert torch.equal(codes[:, 2:], mean[:, 2:])
+    assert found.parts == (Part("class", 2, classes=True), Part("style", 1)) and found.posterior is None
+    assert found.decode(codes).shape == c.batch.x.shape
+    assert out(c, "reconstruction").losses["model"].isfinite()
 
 
 def test_each_phase_moves_its_players(monkeypatch):
@@ -120,3 +134,7 @@ def test_unknown_names_and_too_few_latents():
             AAE(data, net="small", **{argument: "other"})
     with pytest.raises(UserError, match="latents 1 is too small for prior 'mixture'; use 2 or more"):
         AAE(data, net="small", latents=1, prior="mixture")
+    with pytest.raises(UserError, match="latents 10 is too small for prior 'categorical'; use 11 or more"):
+        AAE(data, net="small", prior="categorical")
+    with pytest.raises(UserError, match="components 1 is too small; use 2 or more"):
+        AAE(data, net="small", components=1)

@@ -114,6 +114,8 @@ def test_loss_is_the_weighted_sum_over_samples():
 
 def test_more_samples_where_they_differ():
     assert Case().method.samples == 1 and Case(graph=AFTER).method.samples == 8
+    pair = {"graph": "q(i|x) q(y|x,i); p(x|i,y); labels: i, y", "labels": (2, CLASSES), "classes": [[-1, 0]] * BATCH}
+    assert Case(**pair).method.samples == 1 and Case(**pair, discrete="relaxed").method.samples == 8
     assert Case(samples=4).noise["eps_labelled"].shape == (4, BATCH, 2)
 
 
@@ -135,7 +137,18 @@ def test_unknown_labels_make_a_row_unlabelled():
     c.noise["eps_labelled"] = c.noise["eps"]
     logs = c.out(alpha=1000.0).logs
     torch.testing.assert_close(logs["labelled"], logs["recon"] + logs["kl"])
-    assert logs["cross_entropy"].item() == 0.0
+    assert logs["cross_entropy"].item() == 0.0 and logs["accuracy"].item() == 1.0
+
+
+def test_accuracy_is_of_the_labels_that_are_known():
+    """Over all of them together, as `classify` tells them: from the image, not from the other label."""
+    graph = "q(i|x) q(l|i,x) q(z|x); p(x|i,l,z); labels: i, l; z: normal"
+    c = Case(labels=(2, 5), classes=[[0, 4]] * BATCH, graph=graph)
+    guess = torch.stack([p.argmax(1) for p in c.method.classify(c.batch.labelled)], 1)
+    told = guess.clone()
+    told[0, 0], told[1, 1], told[2], told[3, 1] = 1 - told[0, 0], (told[1, 1] + 1) % 5, -1, -1
+    c.batch = c.batch._replace(labels=told)
+    assert c.out().logs["accuracy"].item() == pytest.approx(1 - 2 / 5)
 
 
 def test_classify_in_the_order_of_the_labels():

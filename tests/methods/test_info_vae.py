@@ -5,11 +5,13 @@ from torch import nn
 from unweave.contract import DataInfo, UserError, player_parameters
 from unweave.methods.aae import AAE
 from unweave.methods.beta_vae import BetaVAE
+from unweave.methods.few_labels import few_labels
 from unweave.methods.info_vae import DIVERGENCES, InfoVAE
 from unweave.methods.vae import VAE
 from unweave.nn.critic import Critic
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate
+from unweave.settings import resolve
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
 
@@ -119,3 +121,13 @@ def test_the_divergence_pulls_codes_to_the_prior(case, fixed_posterior, divergen
 def test_unknown_names(argument, value):
     with pytest.raises(UserError, match=f"{argument} '{value}' is unknown; use one of "):
         InfoVAE(DataInfo((1, 8, 8), 10), net="small", **{argument: value})
+
+
+def test_weights_that_push_codes_away_are_refused():
+    """The weight of the divergence is alpha + lambda - 1; a schedule, whose sum changes, is let through."""
+    with pytest.raises(UserError, match="alpha -2 and lambda_ 2.5 push codes away from the prior; use an alpha"):
+        resolve(InfoVAE, {"alpha": -2, "lambda_": 2.5})
+    with pytest.raises(UserError, match="alpha 0 and lambda_ 0.5 push"):
+        resolve(few_labels(InfoVAE), {"lambda_": "0.5", "semi_supervised": "xent"})
+    for alpha, lambda_ in ((0.7, 0.3), (-3, 4), (1, 0), (0, "linear(0, 10, 100)")):
+        resolve(InfoVAE, {"alpha": alpha, "lambda_": lambda_})

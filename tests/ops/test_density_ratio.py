@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.distributions import Normal
 
+from unweave.nn.critic import Critic
 from unweave.ops.density_ratio import GENERATORS, critic_loss
 
 P, Q = Normal(0.0, 1.0), Normal(1.0, 1.0)
@@ -34,6 +35,36 @@ def test_values_at_the_best_critic():
     assert math.log(2.0) - loss.item() == pytest.approx(js, abs=0.003)
     assert accuracy.item() == pytest.approx(Normal(0.0, 1.0).cdf(torch.tensor(0.5)).item(), abs=0.005)
     assert GENERATORS["ratio"](log_ratio(z + 1.0)).mean().item() == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("shift", "divergence"), [(0.0, 0.0), (1.0, 0.5)])
+def test_a_trained_critic_measures_the_divergence(shift, divergence):
+    """Of two samples of one distribution near 0, and for comparison of N(1, 1) to N(0, 1), half a nat; on new draws."""
+    draw = torch.Generator().manual_seed(0)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        critic = Critic(1, width=32, depth=2)
+    optimizer = torch.optim.Adam(critic.parameters(), lr=3e-3)
+
+    def ratios(count):
+        logits = critic(
+            torch.cat([torch.randn(count, 1, generator=draw) + shift, torch.randn(count, 1, generator=draw)])
+        )
+        return (logits[:, 0] - logits[:, 1]).chunk(2)
+
+    for step in range(300):
+        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / 300)
+        loss, _ = critic_loss(*ratios(512))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        code_B, prior_B = ratios(50_000)
+    assert GENERATORS["ratio"](code_B).mean().item() == pytest.approx(divergence, abs=0.05)
+    if not shift:
+        loss, accuracy = critic_loss(code_B, prior_B)
+        assert math.log(2.0) - loss.item() == pytest.approx(0.0, abs=0.005)
+        assert accuracy.item() == pytest.approx(0.5, abs=0.02)
 
 
 def test_generators_are_the_two_logarithms_and_their_sum():

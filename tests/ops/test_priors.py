@@ -8,18 +8,18 @@ from unweave.ops.priors import PETALS, PRIORS, one_hot_sample, prior_sample
 DRAWS = {"normal": torch.randn, "uniform": torch.rand}
 
 
-def sample(prior, count=5000, latents=3):
+def sample(prior, count=5000, latents=3, components=PETALS):
     draw, sizes = torch.Generator().manual_seed(0), {"B": count, "Z": latents}
     noise = {
         name: DRAWS[want.kind](*(sizes.get(d, d) for d in want.dims), generator=draw)
         for name, want in PRIORS[prior].items()
     }
-    return prior_sample(prior, noise)
+    return prior_sample(prior, noise, components)
 
 
 @pytest.mark.parametrize("prior", list(PRIORS))
 def test_shape_and_the_other_latents(prior):
-    z_BZ = sample(prior)
+    z_BZ = sample(prior, components=2)
     assert z_BZ.shape == (5000, 3) and z_BZ.isfinite().all()
     spread = 1.0 if prior != "uniform" else math.sqrt(1 / 3)
     assert z_BZ[:, 2].mean().abs() < 0.06 and z_BZ[:, 2].std().item() == pytest.approx(spread, abs=0.04)
@@ -37,6 +37,23 @@ def test_petals_are_ten_of_equal_weight():
     assert counts.min() > 400 and counts.max() < 600
     assert (angle - angle.round()).abs().mean() < 0.12  # evenly spread angles would have 1/4
     assert z_BZ[:, :2].norm(dim=1).mean().item() == pytest.approx(2.0, abs=0.05)
+
+
+def test_as_many_petals_as_asked_for():
+    z_BZ = sample("mixture", components=3)
+    angle = torch.atan2(z_BZ[:, 1], z_BZ[:, 0]) / (2 * math.pi / 3)
+    assert (angle - angle.round()).abs().mean() < 0.05 and (angle.round().long() % 3).bincount().min() > 1500
+
+
+def test_a_class_times_a_style():
+    """Means and covariances are those of independent parts: p (1 - p) and -p^2 among the classes, 1 in the style."""
+    z_BZ = sample("categorical", count=40_000, latents=6, components=4)
+    class_BY = z_BZ[:, :4]
+    assert set(class_BY.unique().tolist()) == {0.0, 1.0} and (class_BY.sum(1) == 1).all()
+    expected = torch.eye(6)
+    expected[:4, :4] = torch.eye(4) / 4 - 1 / 16
+    torch.testing.assert_close(z_BZ.mean(0), torch.tensor([0.25] * 4 + [0.0] * 2), atol=0.02, rtol=0.0)
+    torch.testing.assert_close(z_BZ.T.cov(), expected, atol=0.03, rtol=0.0)
 
 
 def test_swiss_roll_is_a_spiral_of_even_density():

@@ -29,6 +29,7 @@ from unweave.report.classes import (
 from unweave.report.curves import charts, read_lines
 from unweave.report.panels import _told_panel, classes_panel, parts_panel
 from unweave.report.pictures import mosaic, pick
+from unweave.report.swaps import halves_of, swap_grid
 from unweave.report.text import percent
 
 LABELS = "labels(n=4, factors=['left'])"
@@ -85,6 +86,26 @@ def test_drawn_codes_have_one_class_in_every_class_part():
     assert [part.title for part in class_parts(run(what))] == ["a", "b"]  # no labelled factor has three classes
 
 
+def test_classes_are_named_by_their_labels():
+    """In the order of the labels, not of the parts; a class of no label keeps its own name and numbers."""
+    both = "labels(n=4, factors=['left', 'right'])"
+    right, free, left = Part("r", 4, True, label=1), Part("k", 3, True), Part("l", 4, True, label=0)
+    what = Representation(look, 12, paint, parts=(right, Part("s", 1), free, left))
+    numbers, shades = ["0", "1", "2", "3"], ["black", "dark", "light", "white"]
+    assert class_parts(run(what, both)) == [("right", 0, numbers), ("k", 5, numbers[:3]), ("left", 8, shades)]
+
+
+def test_a_graph_with_labels_out_of_order(tmp_path):
+    """Equal numbers of classes, the labels the other way round than the q factors, and a class without a label."""
+    graph = "q(c|x) q(z|x) q(k|x) q(r|x); p(x|c,r,k,z); labels: r, c; z: normal(1), k: classes(4)"
+    model = uw.train(
+        "generalized_m2", HalvesData(), supervision="labels(n=16, factors=['left', 'right'])", graph=graph,
+        net="mlp", steps=1, batch=4, out=tmp_path / "run",
+    )  # fmt: skip
+    assert [(part.title, part.start) for part in class_parts(model)] == [("right", 0), ("k", 5), ("left", 9)]
+    assert [told.title for told in told_classes(model, 0)] == ["left", "right"]
+
+
 def test_analogies_keep_the_style_and_go_through_the_classes():
     (part,) = class_parts(run())
     images = pick(run(), 3, 0)
@@ -93,6 +114,25 @@ def test_analogies_keep_the_style_and_go_through_the_classes():
         [image, *(paint(torch.tensor([[v / 3, r]]))[0].numpy() for v in range(4))] for image, r in zip(images, right)
     ]
     assert np.array_equal(analogies(run(), part, down=3), mosaic(rows))
+
+
+def test_what_follows_from_the_class_changes_with_it():
+    """Coordinate 5 holds the brightness of the left half, which is the class's; pictures are painted after it."""
+
+    def brightness(codes):
+        return torch.cat([codes[:, :5], codes[:, 1:5].argmax(1, keepdim=True) / 3], 1)
+
+    what = Representation(
+        lambda images: brightness(encode(images)), 6,
+        lambda codes: paint(torch.stack([codes[:, 5], codes[:, 0].clamp(0, 1)], 1)),
+        parts=(*PARTS, Part("shade", 1, follows=True)), follow=brightness,
+    )  # fmt: skip
+    (part,) = class_parts(run(what))
+    assert np.array_equal(analogies(run(what), part, down=3), analogies(run(), part, down=3))
+    halves = halves_of(what.parts)
+    assert (halves.first, halves.second, halves.held_Z.tolist()) == ("class and shade", "style", [False] + [True] * 5)
+    plain = swap_grid(run(), halves_of(PARTS), down=2, across=3)
+    assert np.array_equal(swap_grid(run(what), halves, down=2, across=3), plain)
 
 
 def test_panel_swaps_class_against_style_and_leaves_parts_to_it():
@@ -169,7 +209,8 @@ def test_class_left_in_the_style_is_measured():
 
 def test_accuracy_over_training_is_a_curve():
     logs = [{"stage": 0, "step": s, "accuracy": s / 10, "label_accuracy": 0.5} for s in range(1, 4)]
-    assert [chart.title for chart in charts([read_lines(logs, 0)])] == ["class accuracy", "class accuracy"]
+    titles = [chart.title for chart in charts([read_lines(logs, 0)])]
+    assert titles == ["class accuracy, labelled images"] * 2  # those that are trained on
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -224,7 +265,7 @@ def test_page_of_a_model_with_classes(stub, tmp_path):
     assert first.groups() == ("Right digit", f"{100 * told.accuracy:.1f}")  # before any metric of latents
     assert f"most frequent class gets {percent(told.chance)}" in page
     assert page.index(">Classes</h2>") < page.index(">What it found</h2>")
-    for words in ("Drawn by digit", "Analogies", "Swaps", "class accuracy", 'class="heat confusion"'):
+    for words in ("Drawn by digit", "Analogies", "Swaps", "class accuracy, labelled images", 'class="heat confusion"'):
         assert words in page
     assert page.count('alt="digit ') == 10
     assert sorted(set(re.findall(r'alt="(z\d+) moved', page))) == ["z0", "z1"]  # classes are not moved one at a time

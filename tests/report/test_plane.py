@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 import torch
 from halves import SEES, HalvesData, look, paint, trained
 
@@ -34,6 +35,20 @@ def test_map_is_decoded_from_low_left_below_to_high_right_above():
     steps = np.linspace(low, high, SIDE)
     rows = [[paint(torch.tensor([[x, y]]).float())[0].numpy() for x in steps] for y in steps[::-1]]
     assert np.array_equal(found.pixels, mosaic(rows))
+
+
+def test_both_axes_have_one_scale():
+    """Codes three times as wide as high: they fill the middle third, and the map is decoded from a square."""
+    asked = []
+    wide = SEES._replace(
+        encode=lambda x: look(x) * torch.tensor([3.0, 1.0]), decode=lambda z: asked.append(z) or paint(z.clamp(0, 1))
+    )
+    found = plane(trained(wide), KNOWS, 0)
+    width, height = (asked[0].amax(0) - asked[0].amin(0)).tolist()
+    assert width == pytest.approx(height) and asked[0].mean(0).tolist() == pytest.approx([1.5, 0.5], abs=1e-5)
+    heights = {int(y) for y in re.findall(r"M\d+ (\d+)h0", found.svg)}
+    assert len(heights) == 4  # what is near the ends of the shorter axis is not left out
+    assert max(heights) - min(heights) == pytest.approx(FIELD / 3, abs=6)
 
 
 def test_dots_are_coloured_by_the_factor_the_code_knows_best():

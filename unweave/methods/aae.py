@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Method, Out, Representation, UserError, check_choice, normal
+from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, UserError, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic, contest
 from unweave.ops.density_ratio import GENERATORS
 from unweave.ops.divergence import reparametrize
-from unweave.ops.priors import PRIORS, prior_sample
+from unweave.ops.priors import PETALS, PRIORS, prior_sample
 
 ENCODERS = ("deterministic", "gaussian")
 
@@ -40,15 +41,19 @@ class AAE(Method):
         likelihood: str = "bernoulli",
         encoder: str = "deterministic",
         prior: str = "normal",
+        components: int = PETALS,
         generator: str = "non_saturating",
     ) -> None:
         super().__init__()
         check_choice("encoder", encoder, ENCODERS)
         check_choice("prior", prior, tuple(PRIORS))
         check_choice("generator", generator, tuple(GENERATORS))
-        if "place" in PRIORS[prior] and latents < 2:
-            raise UserError(f"latents {latents} is too small for prior '{prior}'; use 2 or more")
-        self.latents = latents
+        if components < 2:
+            raise UserError(f"components {components} is too small; use 2 or more")
+        least = components + 1 if prior == "categorical" else 2 if "place" in PRIORS[prior] else 1
+        if latents < least:
+            raise UserError(f"latents {latents} is too small for prior '{prior}'; use {least} or more")
+        self.latents, self.components = latents, components
         self.gaussian, self.prior, self.generator = encoder == "gaussian", prior, generator
         self.noise = {**PRIORS[prior], "eps": normal("B", "Z")} if self.gaussian else PRIORS[prior]
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
@@ -59,15 +64,24 @@ class AAE(Method):
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, z_BZ).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon})
-        game = contest(self.critic, z_BZ, prior_sample(self.prior, noise), self.generator)
+        game = contest(self.critic, z_BZ, prior_sample(self.prior, noise, self.components), self.generator)
         logs = {"generator": game.generator, "critic": game.critic, "critic_accuracy": game.accuracy}
         return Out({"critic": game.critic, "encoder": game.generator}, logs)
 
     def _code(self, x_BCHW: Tensor, noise: Any) -> Tensor:
         mean_BZ, logvar_BZ = self.autoencoder.posterior(x_BCHW)
-        return reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ
+        return self._classed(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ)
+
+    def _classed(self, z_BZ: Tensor) -> Tensor:
+        """With a categorical prior the first coordinates of a code are the probabilities of classes."""
+        if self.prior != "categorical":
+            return z_BZ
+        return torch.cat([z_BZ[:, : self.components].softmax(1), z_BZ[:, self.components :]], 1)
 
     def representation(self) -> Representation:
         found = self.autoencoder.representation()
+        if self.prior == "categorical":
+            parts = (Part("class", self.components, classes=True), Part("style", self.latents - self.components))
+            return found._replace(encode=lambda x: self._classed(found.encode(x)), posterior=None, parts=parts)
         # A deterministic encoder's second half is never trained: its variances must not be taken for a posterior.
         return found if self.gaussian else found._replace(posterior=None)

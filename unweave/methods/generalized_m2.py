@@ -53,7 +53,7 @@ class GeneralizedM2(Method):
             raise UserError(f"samples {samples} is out of range; use 1 or more, or 0 for as many as the graph needs")
         self.latents = latents
         self.graph = read_graph(graph, data.labels, latents)
-        self.samples = samples or best_samples(self.graph)
+        self.samples = samples or best_samples(self.graph, discrete)
         self.autoencoder = GraphModel(self.graph, data.shape, net, likelihood, discrete)
         normals, classes = self.autoencoder.normal_size, self.autoencoder.class_size
         self.noise = {}
@@ -70,7 +70,8 @@ class GeneralizedM2(Method):
         labelled = bound - (1.0 + hyper.alpha) * log_q
         loss = recon + kl + hyper.gamma * labelled
         logs = {"loss": loss, "recon": recon, "kl": kl, "labelled": labelled, "cross_entropy": -log_q}
-        return Out({"model": loss}, logs)
+        wrong, known = (told.guess_BL != labels_BL) & (labels_BL >= 0), (labels_BL >= 0).sum().clamp_min(1)
+        return Out({"model": loss}, {**logs, "accuracy": 1.0 - wrong.sum() / known})
 
     def _estimate(
         self, x: Tensor | None, labels_BL: Tensor, samples: int, noise: Any, name: str, hyper: Hyper
@@ -87,4 +88,6 @@ class GeneralizedM2(Method):
     def representation(self) -> Representation:
         model = self.autoencoder
         width = sum(model.sizes.values())
-        return Representation(model.encode, width, model.decode, parts=model.parts(), classify=self.classify)
+        return Representation(
+            model.encode, width, model.decode, parts=model.parts(), classify=self.classify, follow=model.follow
+        )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, final
 
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, check_choice, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, UserError, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic
 from unweave.ops.density_ratio import GENERATORS, critic_loss
@@ -51,6 +52,15 @@ class InfoVAE(Method):
             self.critic = Critic(latents, depth=2)
         else:
             self.players = {"model": ("autoencoder",)}
+
+    @staticmethod
+    def check_hyper(hyper: Mapping[str, float]) -> None:
+        alpha, lambda_ = hyper.get("alpha", 1.0), hyper.get("lambda_", 1.0)
+        if {"alpha", "lambda_"} <= hyper.keys() and alpha + lambda_ < 1.0 - 1e-9:
+            raise UserError(
+                f"alpha {alpha:g} and lambda_ {lambda_:g} push codes away from the prior; use an alpha + lambda_ of "
+                "at least 1"
+            )
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])

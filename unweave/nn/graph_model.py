@@ -44,6 +44,7 @@ class Estimate(NamedTuple):
     nll_B: Tensor  # -log p(x|variables) in nats, summed over pixels
     kl_B: Tensor  # log q(variables|x) - log p(variables)
     log_w_B: Tensor  # bound of log q(observed|x); 0 where nothing is observed
+    guess_BL: Tensor  # the likeliest class of each labelled variable, told from the image alone
 
 
 class _Drawn(NamedTuple):
@@ -117,17 +118,20 @@ class GraphModel(nn.Module):
 
     def forward(self, x_BCHW: Tensor, labels_BL: Tensor, samples: int, noise: Noise) -> Estimate:
         """Self-normalised importance sampling of q(unobserved|x, observed); a label of -1 is unobserved."""
-        drawn = self._draw(x_BCHW, labels_BL, samples, noise)
+        given = self._given(x_BCHW)
+        drawn = self._draw(given, labels_BL, samples, noise)
         nll = self._nll(x_BCHW, drawn)
         kl = sum((self._kl(v, drawn) for v in self.graph.variables), torch.zeros_like(drawn.log_w))
         weight = (drawn.log_state + drawn.log_w).flatten(0, 1).softmax(0).view_as(drawn.log_w)
         log_w_B = (drawn.log_state.exp() * drawn.log_w).sum(1).mean(0)
-        return Estimate((weight * nll).sum((0, 1)), (weight * kl).sum((0, 1)), log_w_B)
+        means = self._means(given)
+        guesses = [means[v.name].argmax(1).expand(x_BCHW.shape[0]) for v in self.graph.labelled]
+        return Estimate((weight * nll).sum((0, 1)), (weight * kl).sum((0, 1)), log_w_B, torch.stack(guesses, 1))
 
-    def _draw(self, x_BCHW: Tensor, labels_BL: Tensor, samples: int, noise: Noise) -> _Drawn:
+    def _draw(self, given: dict[str, Tensor], labels_BL: Tensor, samples: int, noise: Noise) -> _Drawn:
         """Every variable after its parents: observed, enumerated, or drawn from q."""
-        values = {name: value[None, None] for name, value in self._given(x_BCHW).items()}
-        zero = values[""].new_zeros(samples, self.states, len(x_BCHW))
+        values = {name: value[None, None] for name, value in given.items()}
+        zero = values[""].new_zeros(samples, self.states, len(labels_BL))
         drawn = _Drawn(values, {}, {}, zero, zero)
         for v in map(self.graph.variable, self.graph.order):
             output = self._q(v, values)
@@ -204,7 +208,12 @@ class GraphModel(nn.Module):
 
         Labels of 0 or more stand in for what would be inferred, also in what depends on them.
         """
-        values = self._given(x_BCHW)
+        values = self._means(self._given(x_BCHW), labels_BL)
+        return torch.cat([values[v.name].expand(x_BCHW.shape[0], -1) for v in self.graph.variables], 1)
+
+    def _means(self, given: dict[str, Tensor], labels_BL: Tensor | None = None) -> dict[str, Tensor]:
+        """The mean or the class probabilities of every variable; of one row if it depends on nothing."""
+        values = dict(given)
         for v in map(self.graph.variable, self.graph.order):
             output = self._q(v, values)
             values[v.name] = output.softmax(-1) if v.classes else output.chunk(2, -1)[0]
@@ -212,7 +221,7 @@ class GraphModel(nn.Module):
                 label_B = labels_BL[:, v.label]
                 told = one_hot(label_B, output)
                 values[v.name] = torch.where(label_B[:, None] >= 0, told, values[v.name])
-        return torch.cat([values[v.name].expand(x_BCHW.shape[0], -1) for v in self.graph.variables], 1)
+        return values
 
     def decode(self, code_BZ: Tensor) -> Tensor:
         """The mean image of p(x|...)."""
@@ -225,7 +234,15 @@ class GraphModel(nn.Module):
         return dict(zip(self.sizes, code_BZ.split(list(self.sizes.values()), 1), strict=True))
 
     def parts(self) -> tuple[Part, ...]:
-        return tuple(Part(v.name, v.size, v.classes) for v in self.graph.variables)
+        return tuple(Part(v.name, v.size, v.classes, v.label, _follows(v)) for v in self.graph.variables)
+
+    def follow(self, code_BZ: Tensor) -> Tensor:
+        """The code with every Gaussian that q reads off other variables alone read off them anew."""
+        values = self.split(code_BZ)
+        for v in map(self.graph.variable, self.graph.order):
+            if _follows(v):
+                values[v.name] = self._q(v, values).chunk(2, -1)[0]
+        return torch.cat([values[v.name] for v in self.graph.variables], 1)
 
 
 def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
@@ -246,6 +263,11 @@ def _count_states(graph: Graph, discrete: str) -> int:
     return count if discrete == "enumerate" else 1
 
 
+def _follows(v: Variable) -> bool:
+    """Whether the variable is a Gaussian that q reads off other variables, and not off the image."""
+    return not v.classes and bool(v.encoder) and IMAGE not in v.encoder
+
+
 def _has_exact_kl(graph: Graph, v: Variable) -> bool:
     """Whether neither the importance weights nor the variable's own prior depend on what it causes in q."""
     below = graph.descendants(v.name)
@@ -253,8 +275,11 @@ def _has_exact_kl(graph: Graph, v: Variable) -> bool:
     return not below & (labelled | set(v.decoder))
 
 
-def best_samples(graph: Graph) -> int:
-    """1 where all samples have the same importance weight: what is labelled depends on nothing else that is drawn."""
+def best_samples(graph: Graph, discrete: str) -> int:
+    """1 where all samples have the same importance weight: what is labelled depends on nothing else that is drawn.
+
+    A labelled variable is drawn too, in rows that do not know it, unless its classes are enumerated.
+    """
     labelled = {v.name for v in graph.labelled}
-    others = [v.name for v in graph.variables if v.label is None]
-    return 8 if any(graph.descendants(name) & labelled for name in others) else 1
+    drawn = [v.name for v in graph.variables if v.label is None or discrete == "relaxed"]
+    return 8 if any(graph.descendants(name) & labelled for name in drawn) else 1

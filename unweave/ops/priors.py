@@ -1,6 +1,7 @@
 """Distributions to shape codes after, made of the noise they are handed.
 
-The pictures are flat: a shape fills the first two latents and the others are standard normal.
+The pictures are flat: a shape fills the first two latents and the others are standard normal. So they are beside a
+one-hot class.
 Shape letters: B batch, Z latents, Y classes.
 """
 
@@ -22,12 +23,13 @@ PRIORS: dict[str, dict[str, Noise]] = {
     "uniform": {"prior": uniform("B", "Z")},
     "mixture": {"prior": normal("B", "Z"), "place": uniform("B", 1)},
     "swiss_roll": {"prior": normal("B", "Z"), "place": uniform("B", 1)},
+    "categorical": {"prior": normal("B", "Z"), "place": uniform("B", 1)},
 }
 
 
-def petals(place_B: Tensor, noise_B2: Tensor) -> Tensor:
-    """Ten Gaussians in a ring, longer outwards than across; [B, 2]."""
-    angle_B = (place_B * PETALS).floor() * (2.0 * math.pi / PETALS)
+def petals(place_B: Tensor, noise_B2: Tensor, components: int) -> Tensor:
+    """So many Gaussians in a ring, longer outwards than across; [B, 2]."""
+    angle_B = (place_B * components).floor() * (2.0 * math.pi / components)
     out_B, across_B = _RADIUS + _LONG * noise_B2[:, 0], _WIDE * noise_B2[:, 1]
     cos_B, sin_B = angle_B.cos(), angle_B.sin()
     return torch.stack([out_B * cos_B - across_B * sin_B, out_B * sin_B + across_B * cos_B], 1)
@@ -40,15 +42,22 @@ def swiss_roll(place_B: Tensor, noise_B2: Tensor) -> Tensor:
     return curve_B2 + _BLUR * noise_B2
 
 
-def prior_sample(prior: str, noise: dict[str, Tensor]) -> Tensor:
-    """A sample [B, Z] of the named prior from the noise that `PRIORS` asks for."""
+def prior_sample(prior: str, noise: dict[str, Tensor], components: int = PETALS) -> Tensor:
+    """A sample [B, Z] of the named prior from the noise that `PRIORS` asks for.
+
+    `components` counts the Gaussians of the mixture, or the classes of the categorical prior: its first coordinates.
+    """
     drawn_BZ = noise["prior"]
     if prior == "normal":
         return drawn_BZ
     if prior == "uniform":
         return 2.0 * drawn_BZ - 1.0
-    shape = petals if prior == "mixture" else swiss_roll
-    return torch.cat([shape(noise["place"][:, 0], drawn_BZ[:, :2]), drawn_BZ[:, 2:]], 1)
+    place_B = noise["place"][:, 0]
+    if prior == "categorical":
+        return torch.cat([one_hot_sample(place_B, components), drawn_BZ[:, components:]], 1)
+    flat_B2 = drawn_BZ[:, :2]
+    shape_B2 = petals(place_B, flat_B2, components) if prior == "mixture" else swiss_roll(place_B, flat_B2)
+    return torch.cat([shape_B2, drawn_BZ[:, 2:]], 1)
 
 
 def one_hot_sample(place_B: Tensor, classes: int) -> Tensor:

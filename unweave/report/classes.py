@@ -5,7 +5,7 @@ Shape letters: N observations, B images, V classes, Z latents.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from unweave.data.supervision import Labels, read_supervision
 from unweave.evaluate import Trained
 from unweave.groups import Leak, content_leak
 from unweave.report.pictures import mosaic, pick
-from unweave.report.swaps import class_name
+from unweave.report.swaps import class_name, follow
 from unweave.report.text import percent, pretty
 
 ROWS = 3000  # observations whose class is told
@@ -39,14 +39,23 @@ def class_parts(trained: Trained) -> list[ClassPart]:
     """The parts of the code that are classes, with the names of the labelled factors where those fit."""
     found: list[ClassPart] = []
     start, labels, parts = 0, label_names(trained), trained.representation.parts
-    sizes = [part.size for part in parts if part.classes]
-    named = [len(names) for _, names in labels] == sizes
+    order = _label_of(parts, [len(names) for _, names in labels])
     for part in parts:
         if part.classes:
-            title, names = labels[len(found)] if named else (pretty(part.name), _numbers(part))
+            label = order[len(found)]
+            title, names = (pretty(part.name), _numbers(part)) if label is None else labels[label]
             found.append(ClassPart(title, start, names))
         start += part.size
     return found
+
+
+def _label_of(parts: Sequence[Part], sizes: list[int]) -> list[int | None]:
+    """Which label each class part is; as they come where the parts do not say it and all of them fit."""
+    classes = [part for part in parts if part.classes]
+    if any(part.label is not None for part in classes):
+        return [part.label for part in classes]
+    fit = [part.size for part in classes] == sizes
+    return [number if fit else None for number in range(len(classes))]
 
 
 def _numbers(part: Part) -> list[str]:
@@ -94,10 +103,11 @@ def samples(trained: Trained, part: ClassPart, *, across: int = 9, seed: int = 0
 
 
 def analogies(trained: Trained, part: ClassPart, *, down: int = 6, seed: int = 0) -> np.ndarray:
-    """Pixels: first the image, then its style with every class."""
+    """Pixels: first the image, then its style with every class; what follows from the class changes with it."""
     images = pick(trained, down, seed)
     codes, shown = trained.encode(images), len(part.names[:MOST_COLUMNS])
-    columns = [trained.decode(one_hot(codes, part, np.full(len(images), v))) for v in range(shown)]
+    changed = [one_hot(codes, part, np.full(len(images), v)) for v in range(shown)]
+    columns = [trained.decode(follow(trained, code_BZ)) for code_BZ in changed]
     return mosaic([list(row) for row in zip(images, *columns, strict=True)])
 
 
@@ -160,11 +170,13 @@ def _in_chunks(function: Callable[[Tensor], Tensor], trained: Trained, index_N: 
 
 
 def _style_leak(trained: Trained, codes: np.ndarray, truth: np.ndarray, seed: int) -> Leak | None:
-    is_class = np.array([part.classes for part in trained.representation.parts for _ in range(part.size)], dtype=bool)
+    each = [part for part in trained.representation.parts for _ in range(part.size)]
+    is_class = np.array([part.classes for part in each], dtype=bool)
+    is_style = np.array([not (part.classes or part.follows) for part in each], dtype=bool)
     counts = np.bincount(truth)
-    if not is_class.any() or is_class.all() or (counts > 0).sum() < 2 or counts.max() < 2:
+    if not is_class.any() or not is_style.any() or (counts > 0).sum() < 2 or counts.max() < 2:
         return None
-    return content_leak(codes[:, is_class], codes[:, ~is_class], truth, seed)
+    return content_leak(codes[:, is_class], codes[:, is_style], truth, seed)
 
 
 def _confusion(truth: np.ndarray, guess: np.ndarray, classes: int) -> np.ndarray:

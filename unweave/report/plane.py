@@ -22,7 +22,7 @@ POINTS = 2000
 SIDE = 11  # images along one side of the map
 FIELD, LEFT, BOTTOM, EDGE = 370, 40, 22, 6  # of the drawing: the square, beside and below it, inside its edge
 KINDS = 10  # classes with a colour each; more are shades from low to high
-ENDS = (1.0, 99.0)  # percentiles between which the map lies
+ENDS = (1.0, 99.0)  # percentiles between which the map lies, along the longer of its axes
 
 
 class Plane(NamedTuple):
@@ -40,8 +40,7 @@ def plane(trained: Trained, result: Evaluation, seed: int) -> Plane | None:
     if what.latents != 2 or what.decode is None:
         return None
     table = encode_table(what, trained.data, rows=POINTS, seed=seed)
-    low, high = np.percentile(table.codes, ENDS, axis=0)
-    high = np.maximum(high, low + 1e-6)
+    low, high = _ends(table.codes)
     best = _telling(result)
     classes = np.zeros(len(table.codes), dtype=np.int64) if best is None else _classes(trained, table.rows, best)
     names = [] if best is None else [class_name(trained.data, best, v) for v in range(trained.data.factor_sizes[best])]
@@ -52,6 +51,13 @@ def plane(trained: Trained, result: Evaluation, seed: int) -> Plane | None:
     svg = _scatter(table.codes, low, high, classes, colours or ["var(--run0)"])
     title = "" if best is None else pretty(trained.data.factor_names[best])
     return Plane(title, svg, legend, _map(trained, low, high))
+
+
+def _ends(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of the square that the map shows: as wide as it is high, so that no direction is stretched."""
+    low, high = np.percentile(codes, ENDS, axis=0)
+    middle, half = (low + high) / 2, max((high - low).max() / 2, 1e-6)
+    return middle - half, middle + half
 
 
 def _telling(result: Evaluation) -> int | None:
@@ -93,11 +99,11 @@ def _scatter(codes: np.ndarray, low: np.ndarray, high: np.ndarray, classes: np.n
             colour = "var(--faint)" if v < 0 else colours[v]
             body += Markup('<path class="dots" style="stroke:{}" d="{}"/>').format(colour, dots)
     return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="codes in the plane">{}</svg>').format(
-        LEFT + FIELD, FIELD + BOTTOM, body + _ends(low, high)
+        LEFT + FIELD, FIELD + BOTTOM, body + _words(low, high)
     )
 
 
-def _ends(low: np.ndarray, high: np.ndarray) -> Markup:
+def _words(low: np.ndarray, high: np.ndarray) -> Markup:
     ends = [short(float(round(v, 2))) for v in (*low, *high)]
     beside, right, foot = LEFT - 6, LEFT + FIELD, FIELD + 16
     told = [

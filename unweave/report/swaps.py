@@ -34,9 +34,12 @@ class Halves(NamedTuple):
 
 
 def halves_of(parts: Sequence[Part]) -> Halves | None:
-    """Classes against all else; where there are none, the first part against the others. None if there is no half."""
+    """Classes against all else; where there are none, the first part against the others. None if there is no half.
+
+    What follows from other parts goes with the classes.
+    """
     classes = any(part.classes for part in parts)
-    chosen = [(part, part.classes if classes else p == 0) for p, part in enumerate(parts)]
+    chosen = [(part, part.classes or part.follows if classes else p == 0) for p, part in enumerate(parts)]
     names = {side: [pretty(part.name) for part, is_first in chosen if is_first == side] for side in (True, False)}
     if not names[True] or not names[False]:
         return None
@@ -51,9 +54,19 @@ def swap_grid(trained: Trained, halves: Halves, *, down: int = 6, across: int = 
     rows, columns = images[:down], images[down:]
     codes = trained.encode(images)
     mixed = np.where(halves.held_Z, codes[:down, None], codes[None, down:])
-    decoded = trained.decode(mixed.reshape(-1, codes.shape[1])).reshape(*mixed.shape[:2], *images.shape[1:])
+    changed = follow(trained, mixed.reshape(-1, codes.shape[1]))
+    decoded = trained.decode(changed).reshape(*mixed.shape[:2], *images.shape[1:])
     head: list[np.ndarray | None] = [None, *columns]
     return mosaic([head, *([row, *line] for row, line in zip(rows, decoded, strict=True))], apart=[0], below=[0])
+
+
+def follow(trained: Trained, code_BZ: np.ndarray) -> np.ndarray:
+    """Changed codes with those parts anew that follow from others, where the method has such parts."""
+    anew, device = trained.representation.follow, next(trained.method.parameters()).device
+    if anew is None:
+        return code_BZ
+    with torch.no_grad():
+        return anew(torch.as_tensor(code_BZ, dtype=torch.float32, device=device)).cpu().numpy()
 
 
 class Way(NamedTuple):
