@@ -120,9 +120,21 @@ def test_scores_of_the_same_codes_are_kept_beside_each_other(run):
     assert set(stored()["scores"]) == {"irs"}
 
 
+def test_a_latent_with_one_posterior_for_all_carries_nothing_however_far_from_the_prior():
+    """ML-VAE's dead content: the product of G posteriors of variance G is the prior, each of them is not."""
+    means = np.stack([CODES[:, 0], np.zeros(len(CODES)), np.full(len(CODES), 2.0)], axis=1)
+    logvar = np.log(np.stack([np.full(len(CODES), 0.1), np.full(len(CODES), 4.0), np.full(len(CODES), 0.5)], axis=1))
+    result = evaluate_arrays(means, FACTORS, logvar=logvar, metrics=[])
+    assert (result.kl > 0.8).all()
+    assert result.alive.tolist() == [True, False, False]
+    assert result.nats[0] == pytest.approx(0.5 * np.log((means[:, 0].var() + 0.1) / 0.1))
+    assert result.nats[1:] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert json.loads(json.dumps(result.as_json()))["carried"] == pytest.approx(result.nats.tolist())
+
+
 def test_quick_is_the_default_and_a_single_factor_leaves_out_what_compares_them(run):
     result = evaluate(run, rows=100)  # digits have one factor, the digit
-    quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2]
+    quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2 and not metric.needs]
     assert list(result.scores) == quick
     assert result.skipped["factor_vae"] == "only 1 of 2 factors that it needs vary"
     named = evaluate(run, metrics=["factor_vae"], rows=100)

@@ -22,11 +22,11 @@ from unweave.metrics.npz import Arrays, read_npz
 from unweave.metrics.scores import Given, choose, score
 from unweave.metrics.table import Kinds, read_table, select_rows
 from unweave.metrics.table import Table as Rows
-from unweave.ops.divergence import kl_standard
+from unweave.ops.divergence import kl_standard, kl_to_mean
 from unweave.runs import RunFolder
 
 MIG_ROWS = 10_000  # histogram estimates of information depend on the number of rows: the field's number
-DEAD_BELOW = 0.01  # nats of KL under which a latent carries nothing
+DEAD_BELOW = 0.01  # nats under which a latent carries nothing
 
 
 class Trained(NamedTuple):
@@ -45,6 +45,16 @@ class Trained(NamedTuple):
         """Codes [N, Z] of images [N, C, H, W] in 0..1."""
         with torch.no_grad():
             return self.representation.encode(self._tensor(images)).cpu().numpy()
+
+    def encode_group(self, images: Any) -> np.ndarray:
+        """Codes [G, Z] of images [G, C, H, W] that are one group, with the content that all of them tell together.
+
+        Several groups of one size may come at once, [B, G, C, H, W] -> [B, G, Z].
+        """
+        encode = self.representation.encode_group
+        if encode is None:
+            raise UserError(f"method '{self.config['method']}' does not join the codes of a group; use encode")
+        return encode(self._tensor(images)).cpu().numpy()
 
     def decode(self, codes: Any) -> np.ndarray:
         """Images [N, C, H, W] of codes [N, Z]."""
@@ -72,17 +82,26 @@ class Evaluation(NamedTuple):
     skipped: dict[str, str] = {}  # metrics that were asked for by "all" and why they do not apply
     importance: np.ndarray | None = None  # of each code in predicting each factor, if DCI was computed [Z, K]
     codes: str = ""  # fingerprint of the codes: model, data and which observations
+    carried: np.ndarray | None = None  # nats of each latent about an observation [Z]; left out, its KL
+
+    @property
+    def nats(self) -> np.ndarray:
+        """How much each latent carries about an observation [Z]; nan without a posterior."""
+        return self.kl if self.carried is None else self.carried
 
     @property
     def alive(self) -> np.ndarray:
         """Which latents carry anything [Z]."""
-        return ~(self.kl < DEAD_BELOW)
+        return ~(self.nats < DEAD_BELOW)
 
     def as_json(self) -> dict[str, Any]:
         tables = {name: getattr(self, name).tolist() for name in ("information", "entropies")}
         tables["importance"] = None if self.importance is None else self.importance.tolist()
-        kl = [None if np.isnan(value) else float(value) for value in self.kl]
-        return {**self._asdict(), "factor_names": list(self.factor_names), **tables, "kl": kl}
+        for name in ("kl", "carried"):
+            values = getattr(self, name)
+            found = None if values is None else [None if np.isnan(value) else float(value) for value in values]
+            tables[name] = found
+        return {**self._asdict(), "factor_names": list(self.factor_names), **tables}
 
 
 def load(
@@ -175,15 +194,16 @@ def evaluate(
     return result
 
 
-def content_and_style(run: Trained, data: Dataset) -> tuple[list[str], list[str]] | None:
-    """Which codes and which factors are content and which style; None if model and supervision do not tell both."""
+def content_and_style(run: Trained, data: Dataset) -> tuple[list[str], list[str | None]] | None:
+    """Which codes and which factors are content and which style (None: neither); None if that is not told of both."""
     parts, told = run.representation.parts, read_supervision(run.config["supervision"], run.data)
     content = told.by if isinstance(told, Groups) else told.content if isinstance(told, Match) else ()
     shared = {run.data.factor_names[k] for k in content}
     if not shared or not shared <= set(data.factor_names) or not {"content", "style"} <= {part.name for part in parts}:
         return None
     codes = [part.name for part in parts for _ in range(part.size)]
-    return codes, ["content" if name in shared else "style" for name in data.factor_names]
+    varied = {run.data.factor_names[k] for k in told.style} if isinstance(told, Match) else set(data.factor_names)
+    return codes, ["content" if name in shared else "style" if name in varied else None for name in data.factor_names]
 
 
 def _named(metrics: str | Sequence[str] | None) -> list[str]:
@@ -277,13 +297,13 @@ def score_table(
     if len(part.kinds):
         information = mutual_information_matrix(part.codes, part.factors, kinds=part.kinds)
         entropy = entropies(part.factors, kinds=part.kinds)
-    kl = np.full(part.codes.shape[1], np.nan)
+    kl = carried = np.full(part.codes.shape[1], np.nan)
     if given.logvar is not None:
-        kl = kl_standard(torch.as_tensor(given.table.codes), torch.as_tensor(given.logvar)).mean(0).numpy()
+        mean_ND, logvar_ND = torch.as_tensor(given.table.codes), torch.as_tensor(given.logvar)
+        kl, carried = kl_standard(mean_ND, logvar_ND).mean(0).numpy(), kl_to_mean(mean_ND, logvar_ND).numpy()
     rows, seed = len(given.table.codes), given.seed
-    return Evaluation(
-        found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped, found.importance
-    )
+    tables = Evaluation(found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped)
+    return tables._replace(importance=found.importance, carried=carried)
 
 
 __all__ = [

@@ -52,8 +52,7 @@ def fit(
     """
     if not runs:
         raise UserError("runs is empty; give at least one, such as {'method': 'beta_vae', 'seed': 0}")
-    if strategy != "auto":
-        check_name("strategy", strategy, STRATEGIES)
+    check_name("strategy", strategy, ("auto", *STRATEGIES))
     wanted = _prepared(runs, Path(out), resume)
     return train_all([_open_or_create(run) for run in wanted], strategy, observe)
 
@@ -62,8 +61,7 @@ def resume_all(
     paths: Sequence[str | Path], *, strategy: str = "auto", device: str | None = None, observe: Observer | None = None
 ) -> list[Trained | Diverged]:
     """Go on with runs that were interrupted, together; finished ones are returned as they are."""
-    if strategy != "auto":
-        check_name("strategy", strategy, STRATEGIES)
+    check_name("strategy", strategy, ("auto", *STRATEGIES))
     loaded: dict[str, Dataset] = {}
     runs = []
     for path in paths:

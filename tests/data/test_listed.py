@@ -90,17 +90,36 @@ def test_pairs_on_a_part_of_a_folder(root):
         Sampler(load_data("subset", data=whole, indices=[3]), ("x", "pair"), text)
 
 
+def test_pairs_may_say_what_they_share(root):
+    data = load_data(root, size=16)
+    text = pairs_text(root, "first,second,shares\na/0.png,a/1.png,Content\nb/2.png,a/0.png,style\n")
+    plan = Sampler(data, ("x", "pair", "shared"), text).plan(torch.tensor(0), 200)
+    listed = {frozenset(pair): shared for *pair, shared in zip(*(plan[n].tolist() for n in ("x", "pair", "shared")))}
+    assert sorted(listed.values()) == [0, 1]
+    index = data.about.found.pictures.index
+    assert listed[frozenset({index("a/0.png"), index("a/1.png")})] == 0
+    assert "2 of them, 1 sharing content and 1 style. Row 1 is taken for a header." in explain(text, data)
+    plain = pairs_text(root, "a/0.png,a/1.png\n")
+    with pytest.raises(UserError, match="do not say what they share.*; give every row a third entry, content or style"):
+        Sampler(data, ("x", "pair", "shared"), plain)
+    with pytest.raises(UserError, match="needs pair, shared; give --pairs, a .csv with two file names and content or"):
+        Sampler(data, ("x", "pair", "shared"), "none")
+
+
 BAD_PAIRS = [
     ("a/0.png,a/9.png\n", r"pairs.csv', row 1: 'a/9.png' is no picture of the folder; one there is called 'a/0.png'"),
     ("first,second\na/0.png,a/1.png\na/0.png\n", "row 3: has one entry only; give two file names"),
     (",a/1.png\n", "row 1: has one entry only"),
-    ("a/0.png,a/1.png,a/2.png\n", "row 1: has 3 entries; give two file names"),
+    ("a/0.png,a/1.png,a/2.png\n", "row 1: its third entry is 'a/2.png'; give content or style"),
+    ("a/0.png,a/1.png,content,x\n", "row 1: has 4 entries; give two file names"),
+    ("a/0.png,a/1.png,style\na/0.png,b/2.png\n", "row 2: has two entries where other rows have three"),
+    ("a/0.png,a/1.png,style\na/0.png,b/2.png,both\n", "row 2: its third entry is 'both'; give content or style"),
     ("a/0.png,a/1.png\nb/2.png,b/2\n", "row 2: 'b/2.png' is paired with itself"),
     ("a/0.png,a/1.png\n\na/1.png,a/0.png\n", "row 3: the pair 'a/1.png', 'a/0.png' is in row 1 already"),
     ("0.png,a/1.png\n", "row 1: '0.png' fits several pictures; give its path in the folder"),
     ("c/broken.jpg,a/1.png\n", "row 1: 'c/broken.jpg' is no picture"),
     ("", "has no rows; give two file names a row"),
-    ("first,second\n", "has no pair of two pictures"),
+    ("first,second\n", "has no rows below its header; give two file names a row"),
     ('a/0.png,"a/1.png\n', "cannot be read as a table"),
 ]
 

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo
+from unweave.contract import Batch, DataInfo, UserError
 from unweave.data import load_data
 from unweave.methods.f_statistic import FStatistic
 from unweave.metrics import recall_at_1
@@ -100,3 +100,9 @@ def test_it_learns_to_find_the_same_digit(tmp_path):
         recalls.append(found)
     assert recalls[0]["shown"] < 0.7 and recalls[1]["shown"] > 0.8
     assert recalls[1]["new"] > recalls[0]["new"]
+
+
+def test_one_group_alone_is_refused():
+    with pytest.raises(UserError, match="one group only is large enough"):
+        FStatistic(DataInfo((1, 32, 32), 20, groups=1))
+    FStatistic(DataInfo((1, 32, 32), 20, groups=2))

@@ -148,6 +148,8 @@ def test_collapsed_parts_are_told_first():
     assert style.endswith("No part tells much of shape or hue.")
     dead = said([[0.9, 0.8, 0.0], [0.3, 0.3, 0.3]], {1: "none of its latents moves"})
     assert dead.startswith("The style has collapsed: none of its latents moves. The content holds")
+    assert "the style knows" not in dead  # what a dead part seems to know is chance
+    assert "both in the style" not in said([[0.0, 0.0, 0.0], [0.9, 0.8, 0.3]], {0: "it is still", 1: "it is still"})
 
 
 def test_content_that_has_collapsed_to_one_factor_and_leaks():

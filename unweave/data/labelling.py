@@ -57,7 +57,8 @@ class LabelledSet:
         known_N = (data.factors(all_numbers(data))[:, list(want.factors)] >= 0).any(1)
         if want.n > int(known_N.sum()) and want.n < data.size:
             raise UserError(
-                f"labels(n={want.n}): only {int(known_N.sum())} observations of data {data.name!r} have labels"
+                f"supervision: labels(n={want.n}) is more than the {int(known_N.sum())} observations of data "
+                f"{data.name!r} that have labels; give at most so many"
             )
         if bool(known_N.all()):
             return None

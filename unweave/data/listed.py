@@ -1,7 +1,8 @@
 """Pairs and groups as a user's file lists them: two names a row, a header or none.
 
-    IMG_0001.jpg,IMG_0002.jpg        a pair
-    IMG_0001.jpg,Anna                a picture and its group
+    IMG_0001.jpg,IMG_0002.jpg            a pair
+    IMG_0001.jpg,IMG_0002.jpg,content    a pair, and what the two share: content or style
+    IMG_0001.jpg,Anna                    a picture and its group
 
 Pictures are named as in a table of factors: by their path in the folder or the end of it, with or without ending.
 Of mistakes the first is told, with its row as a spreadsheet counts them.
@@ -30,14 +31,16 @@ from unweave.data.table import FactorTable, file_finder, find_file
 from unweave.data.views import Selection
 
 NAMES = {"pairs": "two file names", "groups": "a file name and a group name"}  # what a row has
+SHARED = ("content", "style")  # what a row of pairs may end with
 
 
 class Row(NamedTuple):
-    """Two texts, and where they stand."""
+    """Two texts, and where they stand; pairs may have a third."""
 
     number: int
     left: str
     right: str
+    shared: str = ""
 
 
 class Source(NamedTuple):
@@ -52,8 +55,13 @@ class Source(NamedTuple):
 
     def digest(self) -> str:
         """Eight letters that change when the rows do."""
-        said = repr([(row.left, row.right) for row in self.rows]).encode()
+        said = repr([row[1:] if self.tells_shared else (row.left, row.right) for row in self.rows]).encode()
         return hashlib.blake2b(said, digest_size=4).hexdigest()
+
+    @property
+    def tells_shared(self) -> bool:
+        """Whether pairs come with what they share."""
+        return any(row.shared.casefold() in SHARED for row in self.rows)
 
 
 class Grouped(NamedTuple):
@@ -71,18 +79,20 @@ class Pairs(NamedTuple):
     index_L2: Tensor
     left_out: int  # of which a picture is broken, or not in this part of the folder
     header: bool
+    shared_L: Tensor | None = None  # 0 where a pair shares the content, 1 the style; None if the file does not say
 
 
 def read_rows(what: str, path: str | Path) -> Source:
     """The rows of a .csv of "pairs" or "groups", blank ones passed over."""
     path, names = Path(path).expanduser().resolve(), NAMES[what]
     if not path.is_file():
-        raise UserError(f"{what} '{path}' is not there; give a .csv with {names} a row")
+        problem = "is a folder" if path.is_dir() else "is not there"
+        raise UserError(f"{what} '{path}' {problem}; give a .csv with {names} a row")
     source = Source(what, path, [])
     try:
         for number, cells in _cells(path):
-            row = Row(number, *(cells + ["", ""])[:2])
-            if len(cells) != 2 or not row.left:
+            row = Row(number, *(cells + ["", "", ""])[: 3 if what == "pairs" else 2])
+            if len(cells) != 2 + bool(row.shared) or not row.left or not row.right:
                 raise source.error(row, f"has {_count(cells)}; give {names}")
             source.rows.append(row)
     except (OSError, csv.Error) as error:
@@ -94,7 +104,7 @@ def read_rows(what: str, path: str | Path) -> Source:
 
 def settled(text: str) -> str:
     """A text of supervision as a run keeps it: with the full path of a file of pairs, and what it must still hold."""
-    kind, options = parse_call(text)
+    kind, options = parse_call(text, "supervision=")
     if kind != "pairs" or not isinstance(options.get("file"), str):
         return text
     source = read_rows("pairs", str(options["file"]))
@@ -197,14 +207,30 @@ def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> Pair
         raise UserError(f"the pairs in '{source.path}' are not those the run was made with; put them back")
     known = _Pictures(source, found.pictures, found.bad)
     header = known.is_header(source.rows[0], source.rows[0].left, source.rows[0].right)
-    listed = _numbers(source, source.rows[header:], known)
+    rows = source.rows[header:]
+    if not rows:
+        raise UserError(f"pairs '{source.path}' has no rows below its header; give {NAMES['pairs']} a row")
+    listed, shared = _numbers(source, rows, known), _shared(source, rows)
     number_N = torch.full((folder.size,), -1)
     number_N[origin_N.flip(0)] = torch.arange(data.size - 1, -1, -1)  # of one that is there often, the first
     index_L2 = number_N[torch.tensor([pair for pair in listed if pair is not None], dtype=torch.int64).reshape(-1, 2)]
-    index_L2 = index_L2[(index_L2 >= 0).all(1)]
+    here_L = (index_L2 >= 0).all(1)
+    index_L2 = index_L2[here_L]
     if not len(index_L2):
         raise UserError(f"pairs '{source.path}' has no pair of two pictures of data {data.name!r}; give at least one")
-    return Pairs(index_L2, len(listed) - len(index_L2), header)
+    shared_L = torch.tensor([what for what, pair in zip(shared, listed, strict=True) if pair is not None])[here_L]
+    return Pairs(index_L2, len(listed) - len(index_L2), header, shared_L if source.tells_shared else None)
+
+
+def _shared(source: Source, rows: Sequence[Row]) -> list[int]:
+    """What each pair shares, 0 the content or 1 the style; all 0 if the file does not say."""
+    found = []
+    for row in rows:
+        if row.shared.casefold() not in (SHARED if source.tells_shared else ("",)):
+            said = f"its third entry is {row.shared!r}" if row.shared else "has two entries where other rows have three"
+            raise source.error(row, f"{said}; give content or style, what the two share")
+        found.append(SHARED.index(row.shared.casefold()) if row.shared else 0)
+    return found
 
 
 def _origin(data: Dataset) -> tuple[Dataset, Tensor]:

@@ -96,17 +96,20 @@ class PairsListed:
 
     def __init__(self, data: Dataset, want: Listed) -> None:
         self.pairs = read_pairs(want.file, data, want.fingerprint)
-        self.index_L2 = self.pairs.index_L2.to(all_numbers(data).device)
+        device = all_numbers(data).device
+        self.index_L2 = self.pairs.index_L2.to(device)
+        self.shared_L = None if self.pairs.shared_L is None else self.pairs.shared_L.to(device)
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
-        x_B, pair_B = self._drawn(key, plan["x"].shape[0])
+        row_B, x_B, pair_B = self._drawn(key, plan["x"].shape[0])
         fields = {"x": x_B, "number": x_B, "pair": pair_B}
-        return fields | ({"second": self._drawn(fold(key, "second"), len(x_B))[0]} if "second" in plan else {})
+        fields |= {} if self.shared_L is None else {"shared": self.shared_L[row_B]}
+        return fields | ({"second": self._drawn(fold(key, "second"), len(x_B))[1]} if "second" in plan else {})
 
-    def _drawn(self, key: Tensor, batch: int) -> tuple[Tensor, Tensor]:
+    def _drawn(self, key: Tensor, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         row_B = random_integers(fold(key, "row"), (batch,), len(self.index_L2))
         side_B = random_bits(fold(key, "side"), (batch,)) & 1
-        return self.index_L2[row_B, side_B], self.index_L2[row_B, 1 - side_B]
+        return row_B, self.index_L2[row_B, side_B], self.index_L2[row_B, 1 - side_B]
 
 
 class PairsByMatch:

@@ -132,7 +132,10 @@ def explain(supervision: str, data: Dataset) -> str:
 
 def _listing(pairs: Pairs) -> str:
     lost = f"; {pairs.left_out} more name a picture that is not in this data set" if pairs.left_out else ""
-    return f" There are {len(pairs.index_L2)} of them{lost}.{' Row 1 is taken for a header.' if pairs.header else ''}"
+    style = 0 if pairs.shared_L is None else int(pairs.shared_L.sum())
+    told = "" if pairs.shared_L is None else f", {len(pairs.index_L2) - style} sharing content and {style} style"
+    header = " Row 1 is taken for a header." if pairs.header else ""
+    return f" There are {len(pairs.index_L2)} of them{told}{lost}.{header}"
 
 
 def _sentence(want: Supervision, data: Dataset) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from unweave.contract import UserError
 
 
-def parse_call(text: str) -> tuple[str, dict[str, object]]:
+def parse_call(text: str, argument: str = "") -> tuple[str, dict[str, object]]:
     """The name and the options of a text such as "none", "sprites(size=32)" or "pairs(k='uniform')".
 
-    Only literals are read and nothing is ever run.
+    Only literals are read and nothing is ever run. Errors name the `argument` it was given by.
     """
-    wrong = UserError(f"cannot read {text!r}; write a name, or a name with options such as 'sprites(size=32)'")
+    like = "'pairs(k=1)'" if argument else "'sprites(size=32)'"
+    wrong = UserError(f"cannot read {argument}{text!r}; write a name, or a name with options such as {like}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError, AttributeError):
@@ -24,21 +25,21 @@ def parse_call(text: str) -> tuple[str, dict[str, object]]:
     if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name)):
         raise wrong
     if tree.args or any(keyword.arg is None for keyword in tree.keywords):
-        raise UserError(f"{text!r}: write every option by name, such as 'sprites(size=32)'")
-    return tree.func.id, _literals(text, tree.keywords)
+        raise UserError(f"{argument}{text!r}: write every option by name, such as {like}")
+    return tree.func.id, _literals(f"{argument}{text!r}", tree.keywords)
 
 
-def _literals(text: str, keywords: list[ast.keyword]) -> dict[str, object]:
+def _literals(told: str, keywords: list[ast.keyword]) -> dict[str, object]:
     options: dict[str, object] = {}
     for keyword in keywords:
         name = str(keyword.arg)
         if name in options:
-            raise UserError(f"{text!r}: option {name!r} is given twice")
+            raise UserError(f"{told}: option {name!r} is given twice")
         try:
             options[name] = ast.literal_eval(keyword.value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = ast.unparse(keyword.value)
-            raise UserError(f"{text!r}: {name}={value} is not a number, a quoted text or a list of them") from None
+            raise UserError(f"{told}: {name}={value} is not a number, a quoted text or a list of them") from None
     return options
 
 

@@ -17,10 +17,11 @@ below, factors as positions in the data set; `samplers.py` draws what they say.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unweave.contract import FREE, UserError
 from unweave.data.dataset import Dataset
+from unweave.data.listed import read_rows
 from unweave.data.spec import check_name, parse_call
 from unweave.data.views import frames_of
 
@@ -43,6 +44,14 @@ KINDS = {
     "triplets": Kind(("positive", "negative"), ("by",)),
     "rank": Kind(("order",), ("factor",)),
     "clips": Kind(("clips",), ("length", "stride")),
+}
+
+
+BY_FILE = {  # what may be told of a folder without factors, and by which option of the command line
+    "shared": ("--pairs", "two file names and content or style, what the two share,"),
+    "pair": ("--pairs", "two file names"),
+    "groups": ("--groups", "a file name and a group name"),
+    "labels": ("--factors", "a file name and its labels"),
 }
 
 
@@ -146,17 +155,33 @@ def example(needs: Sequence[str], data: Dataset) -> str:
 
 def check_needs(text: str, needs: Sequence[str], data: Dataset) -> None:
     """Raises unless this supervision gives what the method needs, and the method needs what it gives."""
-    kind, options = parse_call(text)
+    kind, options = parse_call(text, "supervision=")
     check_name("supervision", kind, KINDS)
-    gives = ("pair",) if "file" in options else KINDS[kind].gives  # nobody has counted what changes in listed pairs
+    gives = _listed_fields(options["file"]) if kind == "pairs" and "file" in options else KINDS[kind].gives
     wanted = [field for field in needs if field not in FREE]
     if not wanted and kind != "none":
         raise UserError(f"supervision={text!r} is given but the method needs only {', '.join(needs)}; leave it 'none'")
     if missing := [field for field in wanted if field not in gives]:
-        fitting = example(needs, data)
-        raise UserError(
-            f"supervision={text!r} but the method needs {', '.join(missing)}; give e.g. supervision={fitting!r}"
-        )
+        if missing == ["shared"] and "file" in options:
+            raise UserError(
+                f"pairs '{options['file']}' do not say what they share, which the method needs; "
+                "give every row a third entry, content or style"
+            )
+        raise UserError(f"supervision={text!r} but the method needs {', '.join(missing)}; {_hint(needs, data)}")
+
+
+def _hint(needs: Sequence[str], data: Dataset) -> str:
+    """How to give a method what it needs; where no factor can be named for it, by a file."""
+    named = len(data.factor_names) > ("shared" in needs)  # a content, and something that is left for the style
+    if named or not set(needs) & set(BY_FILE):
+        return f"give e.g. supervision={example(needs, data)!r}"
+    option, rows = next(BY_FILE[field] for field in BY_FILE if field in needs)
+    return f"give {option}, a .csv with {rows} a row"
+
+
+def _listed_fields(file: object) -> tuple[str, ...]:
+    """What pairs of a file come with: nobody has counted what changes in them, but they may say what they share."""
+    return ("pair", "shared") if isinstance(file, str) and read_rows("pairs", file).tells_shared else ("pair",)
 
 
 def can_change(data: Dataset) -> bool:
@@ -172,8 +197,10 @@ class _Call(NamedTuple):
     options: dict[str, object]
 
     def refuse(self, option: str, accepted: str) -> UserError:
-        value = self.options.get(option)
-        return UserError(f"supervision={self.text!r}: {option}={value!r} is not accepted; give {accepted}")
+        said = (
+            f"{option}={self.options[option]!r} is not accepted" if option in self.options else f"{option} is missing"
+        )
+        return UserError(f"supervision={self.text!r}: {said}; give {accepted}")
 
     def factors(self, option: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The positions of the factors named by this option."""
@@ -204,7 +231,10 @@ def _labels(call: _Call) -> Labels:
     sizes = call.data.factor_sizes
     factors = call.factors("factors", tuple(range(len(sizes))))
     if not factors:
-        raise UserError(f"supervision={call.text!r} needs factors, of which data {call.data.name!r} has none")
+        raise UserError(
+            f"supervision={call.text!r} needs factors, of which data {call.data.name!r} has none"
+            f"{_why_none(call.data)}; give --factors, a .csv with one row a picture"
+        )
     noise = call.options.get("noise", 0.0)
     if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
         raise call.refuse("noise", "a share from 0 to 1")
@@ -215,6 +245,14 @@ def _labels(call: _Call) -> Labels:
         classes = sizes[factors[0]]
         raise call.refuse("balanced", f"it with one factor and with n a multiple of its classes ({classes} here)")
     return Labels(n, factors, float(noise), bins, call.flag("permute"), balanced, seed)
+
+
+def _why_none(data: Dataset) -> str:
+    """ " (column 'kind' is no factor: always cat)", if the columns of a table were all left out."""
+    about: Any = getattr(data, "about", None)
+    left_out = getattr(getattr(about, "joined", about), "left_out", None) or {}
+    said = "; ".join(f"column {name!r} is no factor: {reason}" for name, reason in left_out.items())
+    return f" ({said})" if said else ""
 
 
 def _label_count(call: _Call) -> int:
@@ -253,7 +291,7 @@ def _pairs(call: _Call) -> Change | Share | Listed:
     if not can_change(data):
         raise UserError(
             f"supervision={call.text!r} needs a grid of factors, which data {data.name!r} is not; "
-            f"give e.g. {example(['pair'], data)!r}, or a grid such as data 'sprites'"
+            f"{_hint(['pair'], data)}, or a grid such as data 'sprites'"
         )
     factors = call.factors("change", tuple(i for i in movable if i not in shared))
     if still := [data.factor_names[i] for i in factors if i not in movable]:
@@ -322,7 +360,7 @@ READERS: dict[str, Callable[[_Call], Supervision]] = {
 
 def read_supervision(text: str, data: Dataset) -> Supervision:
     """What the text says about this data set; raises with one line where it makes no sense there."""
-    kind, options = parse_call(text)
+    kind, options = parse_call(text, "supervision=")
     check_name("supervision", kind, KINDS)
     for option in options:
         check_name(f"supervision {kind!r}: option", option, KINDS[kind].options)

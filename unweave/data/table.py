@@ -167,7 +167,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """The table in a .csv, .tsv or .parquet; texts stay texts, so that '007' still names 007.png."""
     path = Path(path).expanduser()
     if not path.is_file():
-        raise UserError(f"factors '{path}' is not there; give a .csv or .parquet file")
+        problem = "is a folder" if path.is_dir() else "is not there"
+        raise UserError(f"factors '{path}' {problem}; give a .csv or .parquet file")
     kind = path.suffix.lower()
     if kind not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
         raise UserError(f"factors '{path}' is of an unknown kind; give a .csv or .parquet file")

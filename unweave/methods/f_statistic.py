@@ -23,6 +23,8 @@ class FStatistic(Method):
 
     def __init__(self, data: DataInfo, *, latents: int = 20, net: str = "locatello", d: int = 2) -> None:
         super().__init__()
+        if data.groups == 1:
+            raise UserError("supervision: one group only is large enough, with nothing to tell it from; give two")
         if not 1 <= d <= latents:
             raise UserError(f"d {d} is out of range; use 1 to {latents} of {latents} latents")
         self.latents, self.d = latents, d

@@ -212,6 +212,7 @@ METRICS: dict[str, Metric] = {
         flavour="20 bins",
         low=-1.0,
         high=1.0,
+        quick=True,
         needs=("groups",),
     ),
     "mig_posterior": Metric(

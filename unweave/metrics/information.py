@@ -195,7 +195,8 @@ def group_mig_score(
 
     For each factor, what the best code of the group that should hold it knows, minus what the best code
     of all other groups knows, as a share of the factor's entropy. The groups are named by any labels, one
-    per code and one per factor; negative means that the wrong group knows more.
+    per code and one per factor; negative means that the wrong group knows more. A factor of group None belongs
+    to none and is left out.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> group_mig_score(factors, factors, ["content", "style"], ["content", "style"])
@@ -211,8 +212,11 @@ def group_mig_score(
         if isinstance(groups, str) or len(groups) != size:
             raise UserError(f"{name}: names {len(groups)} groups; accepted is one label for each of the {size}")
     known = inform(count_table(table, bins=bins, device=device_of(codes, device)))
-    share_DK = known.mutual / known.entropy
-    right_DK = np.array([[code == factor_groups[k] for k in known.factors] for code in code_groups])
+    owned = [place for place, k in enumerate(known.factors) if factor_groups[k] is not None]
+    if not owned:
+        raise UserError("factor_groups: no factor that varies has a group; accepted is a label for one at least")
+    share_DK = (known.mutual / known.entropy)[:, owned]
+    right_DK = np.array([[code == factor_groups[known.factors[k]] for k in owned] for code in code_groups])
     # A group without codes knows nothing.
     right_K = np.where(right_DK, share_DK, 0.0).max(axis=0)
     wrong_K = np.where(right_DK, 0.0, share_DK).max(axis=0)

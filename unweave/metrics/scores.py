@@ -48,7 +48,8 @@ def choose(metrics: str | Sequence[str] | None, given: Given) -> tuple[list[str]
         return list(metrics), {}
     if metrics not in (None, "quick", "all"):
         raise UserError(f"metrics '{metrics}' is not understood; use quick, all or a list of names")
-    names = [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
+    quick = [name for name, metric in METRICS.items() if metric.quick and not _lacking(metric, given)]
+    names = list(METRICS) if metrics == "all" else quick
     reasons = {name: why for name in names if (why := _lacking(METRICS[name], given) or _silent(METRICS[name], given))}
     return [name for name in names if name not in reasons], reasons
 

@@ -15,6 +15,16 @@ def kl_standard(mean: Tensor, logvar: Tensor) -> Tensor:
     return 0.5 * (mean.square() + logvar.exp() - logvar - 1.0)
 
 
+def kl_to_mean(mean_ND: Tensor, logvar_ND: Tensor) -> Tensor:
+    """KL of a row's posterior to the Gaussian with the moments of all rows together, mean over the rows [D].
+
+    An upper bound of what a coordinate tells about the row, and tighter than the KL to the prior: 0 where all rows
+    have the same posterior, whatever that is.
+    """
+    variance_D = mean_ND.var(0, correction=0) + logvar_ND.exp().mean(0)
+    return 0.5 * (variance_D.log() - logvar_ND.mean(0))
+
+
 def kl_gaussians(mean: Tensor, logvar: Tensor, other_mean: Tensor, other_logvar: Tensor) -> Tensor:
     """KL(N(mean, var) || N(other_mean, other_var)) for each coordinate."""
     difference = (mean - other_mean).square() * torch.exp(-other_logvar)

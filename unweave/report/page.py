@@ -132,6 +132,7 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "facts": _facts(config, trained.folder.took),
         "scores": _scores(result),
         "used": _used(trained, result),
+        "measured": bool(np.isfinite(result.nats).any()),
         "findings": text.findings(result, _latent_shares(trained, result)),
         "latents": _latents(trained, result, seed, starts),
         "most": MOST_SHOWN,
@@ -183,7 +184,7 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
     """
     if trained.representation.decode is None:
         return []
-    known_ZK, most = shares(result), float(np.nanmax([*result.kl, 1e-9]))
+    known_ZK, most = shares(result), float(np.nanmax([*result.nats, 1e-9]))
     named, found = coordinate_names(trained), []
     movable = [z for z in latent_order(result) if not named[z][1]]
     unfolded = [z for z in movable if result.alive[z]][:MOST_SHOWN]
@@ -195,8 +196,8 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
                 "name": f"z{z}",
                 "part": named[z][0],
                 "alive": bool(result.alive[z]),
-                "kl": float(result.kl[z]),
-                "weight": float(np.nan_to_num(result.kl[z] / most)),
+                "nats": float(result.nats[z]),
+                "weight": float(np.nan_to_num(result.nats[z] / most)),
                 "factor": "" if k is None else text.pretty(result.factor_names[k]),
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": moved.low,

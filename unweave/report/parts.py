@@ -64,11 +64,11 @@ def part_findings(known: Knowledge, dead: dict[int, str]) -> list[str]:
     for p in range(len(known.parts)):
         if why := dead.get(p) or _knows_nothing(known, p):
             said.append(f"The {pretty(known.parts[p].name)} has collapsed: {why}.")
-            said += _taken_over(known, p)
+            said += [] if 1 - p in dead else _taken_over(known, p)
             collapsed.add(p)
         else:
             said += _narrowed(known, p)
-    return said + _holds(known, collapsed) + _leaks(known, collapsed) + _lost(known)
+    return said + _holds(known, collapsed) + _leaks(known, collapsed, set(dead)) + _lost(known)
 
 
 def dead_parts(trained: Trained, result: Evaluation, seed: int) -> dict[int, str]:
@@ -83,7 +83,7 @@ def dead_parts(trained: Trained, result: Evaluation, seed: int) -> dict[int, str
         if not result.alive[here].any():
             carries = "carries" if part.size > 1 else "does not carry"
             found[p] = f"{which} {carries} more than {DEAD_BELOW} nats about an image"
-        elif np.isnan(result.kl[here]).all() and _is_still(trained, here, seed):
+        elif np.isnan(result.nats[here]).all() and _is_still(trained, here, seed):
             differs = "differs" if part.size > 1 else "does not differ"
             found[p] = f"{which} {differs} between images (variance below {STILL})"
     return found
@@ -143,12 +143,12 @@ def _holds(known: Knowledge, collapsed: set[int]) -> list[str]:
     return said
 
 
-def _leaks(known: Knowledge, collapsed: set[int]) -> list[str]:
-    """Factors of a living part that the other one knows too."""
+def _leaks(known: Knowledge, collapsed: set[int], dead: set[int]) -> list[str]:
+    """Factors of a living part that the other one, if it carries anything, knows too."""
     said = []
     for p in range(len(known.parts) if len(known.parts) == 2 else 0):
         leaked = [k for k in _owned(known, p) if known.share_PK[1 - p, k] >= PARTLY]
-        if leaked and p not in collapsed:
+        if leaked and p not in collapsed and 1 - p not in dead:
             other = pretty(known.parts[1 - p].name)
             said.append(f"What should not be there, the {other} knows {_with_shares(known, leaked, 1 - p)}.")
     return said

@@ -44,8 +44,8 @@ def shares(result: Evaluation) -> np.ndarray:
 
 
 def latent_order(result: Evaluation) -> list[int]:
-    """Latents by the information they carry, most first: KL, or what they know of factors if there is no KL."""
-    carried = result.kl if np.isfinite(result.kl).all() else shares(result).max(1)
+    """Latents by the information they carry, most first: in nats, or what they know of factors without posteriors."""
+    carried = result.nats if np.isfinite(result.nats).all() else shares(result).max(1)
     return np.argsort(-carried, kind="stable").tolist()
 
 
@@ -192,10 +192,10 @@ def _sheet(rows: Sequence[_Row], width: int = 900) -> bytes:
 
 
 def latent_label(result: Evaluation, latent: int) -> tuple[str, str]:
-    """A latent's heading and the note under it: "z3 · posX 72 %", "KL 2.31 nats"."""
+    """A latent's heading and the note under it: "z3 · posX 72 %", "2.31 nats"."""
     known_K = shares(result)[latent]
     k = int(known_K.argmax()) if len(known_K) else 0
-    note = f"KL {number(float(result.kl[latent]))} nats" if np.isfinite(result.kl[latent]) else ""
+    note = f"{number(float(result.nats[latent]))} nats" if np.isfinite(result.nats[latent]) else ""
     if not result.alive[latent]:
         return f"z{latent} · unused", note
     if not len(known_K) or known_K[k] < 0.02:

@@ -210,11 +210,11 @@ def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: i
     unit = {"groups": "groups", "triplets": "triplets", "clips": "clips", "pairs": "pairs", "match": "pairs"}.get(
         kind, "images"
     )
-    # What pairs are is in the method's own words; the other kinds are told in those of the supervision.
-    given = "" if kind in ("none", "pairs", "labels") else f" {explain(config['supervision'], data)}"
+    given = "" if kind in ("none", "labels") else f" {explain(config['supervision'], data)}"
     colour = "grey" if channels == 1 else "colour"
     factors = joined([pretty(name) for name in data.factor_names])
     told = "the model was given labels of some" if "labels" in needs else "the model was shown no labels"
+    told = "the model was told which group each is in" if "group_id" in needs else told
     stopped = "" if done >= config["steps"] else f" It is unfinished: it stands at step {done:,}."
     return (
         f"{method_title(config['method'])} on {config['data']} ({height} × {width}, {colour}), "
