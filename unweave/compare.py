@@ -18,6 +18,7 @@ from unweave.data import Dataset
 from unweave.encoding import chosen_rows, fingerprint, is_stored, make_table, store_table
 from unweave.evaluate import Evaluation, Trained, evaluate, load
 from unweave.nn.conv import convolutions
+from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder, list_runs
 
 _IMAGES_AT_ONCE = 16_384  # over all models together
@@ -85,7 +86,7 @@ def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     rates = {json.dumps(s["lr"]): s["lr"] for s in config["optimizer"].values()}
     lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
     plain = {name: config[name] for name in ("supervision", "batch", "precision")}
-    start = config.get("start", "glorot")
+    start = config.get("start", GLOROT)
     return {**config["hyper"], **config["arguments"], "lr": lr, "start": start, **plain}
 
 

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from unweave.contract import Method, Representation, UserError, check_choice, own_arguments
 from unweave.data import Dataset, load_data, supervised_info
+from unweave.data.kinds import Groups, Match
 from unweave.data.spec import check_name
-from unweave.data.supervision import Groups, Match, read_supervision
+from unweave.data.supervision import read_supervision
 from unweave.encoding import Table, encode_table, run_table, sampled
 from unweave.methods import METHODS, variant
 from unweave.metrics import METRICS

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from unweave.contract import Part, UserError
 from unweave.data import Dataset
-from unweave.data.supervision import Groups, Match, Share, Triplets, read_supervision
+from unweave.data.kinds import Groups, Match, Share, Triplets
+from unweave.data.supervision import read_supervision
 from unweave.encoding import chosen_rows
 from unweave.evaluate import Trained
 from unweave.metrics.linear import class_scores, fit_logistic, standardize

@@ -33,9 +33,9 @@ from unweave.contract import (
     stages,
 )
 from unweave.data import OWN, Dataset, load_data, supervised_info
+from unweave.data.kinds import check_needs, default_supervision
 from unweave.data.listed import settled
 from unweave.data.stream import Staged
-from unweave.data.supervision import check_needs, default_supervision
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
 from unweave.engine.program import initial_state

@@ -12,7 +12,7 @@ import torch
 import unweave as uw
 from unweave.build import build, build_program, optimizer_settings
 from unweave.contract import Batch, all_phases, knobs, player_parameters, stages
-from unweave.data.supervision import default_supervision
+from unweave.data.kinds import default_supervision
 from unweave.engine.fleet import make_fleet
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop, advance, play

@@ -10,7 +10,7 @@ import unweave as uw
 from unweave.contract import FREE, Batch, UserError, is_supervised
 from unweave.data import Dataset, Digits, Sampler, explain, supervised_info
 from unweave.data.arrays import Arrays
-from unweave.data.supervision import (
+from unweave.data.kinds import (
     KINDS,
     Change,
     Clips,
@@ -24,8 +24,8 @@ from unweave.data.supervision import (
     check_needs,
     default_supervision,
     example,
-    read_supervision,
-)  # fmt: skip
+)
+from unweave.data.supervision import read_supervision
 
 
 class Grid(Dataset):

@@ -14,8 +14,8 @@ from torch import Tensor
 from unweave.contract import UserError
 from unweave.data.dataset import Dataset
 from unweave.data.grouping import GridGroups, TableGroups, all_numbers, group_by
+from unweave.data.kinds import Labels
 from unweave.data.shuffle import permuted, scaled
-from unweave.data.supervision import Labels
 from unweave.ops.noise import fold, random_bits, random_integers
 
 Fields = dict[str, Tensor]

@@ -14,9 +14,9 @@ from torch import Tensor
 from unweave.contract import UserError
 from unweave.data.dataset import Dataset
 from unweave.data.grouping import Grouping, TableGroups, all_numbers, group_by, other_member
+from unweave.data.kinds import Change, Clips, Groups, Listed, Match, Rank, Share, Triplets
 from unweave.data.listed import read_pairs
 from unweave.data.shuffle import permuted, ranks, without_repetition
-from unweave.data.supervision import Change, Clips, Groups, Listed, Match, Rank, Share, Triplets
 from unweave.data.views import frames_of
 from unweave.ops.noise import fold, random_bits, random_integers
 

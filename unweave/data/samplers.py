@@ -19,10 +19,7 @@ from unweave.contract import Batch, DataInfo
 from unweave.data import pairing
 from unweave.data.dataset import Dataset
 from unweave.data.grouping import all_numbers
-from unweave.data.labelling import LabelledSet, label_count, label_sizes
-from unweave.data.listed import Pairs
-from unweave.data.spec import check_name
-from unweave.data.supervision import (
+from unweave.data.kinds import (
     Change,
     Clips,
     Groups,
@@ -35,8 +32,11 @@ from unweave.data.supervision import (
     Supervision,
     Triplets,
     check_needs,
-    read_supervision,
-)  # fmt: skip
+)
+from unweave.data.labelling import LabelledSet, label_count, label_sizes
+from unweave.data.listed import Pairs
+from unweave.data.spec import check_name
+from unweave.data.supervision import read_supervision
 from unweave.ops.noise import fold, random_integers
 
 IMAGES = ("x", "second", "pair", "labelled", "groups", "positive", "negative", "clips")  # fields that are pictures

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from unweave.contract import Part
 from unweave.data.grouping import all_numbers
+from unweave.data.kinds import Labels
 from unweave.data.labelling import LabelledSet, label_sizes
-from unweave.data.supervision import Labels, read_supervision
+from unweave.data.supervision import read_supervision
 from unweave.evaluate import Trained
 from unweave.groups import Leak, content_leak
 from unweave.report.pictures import mosaic, pick

@@ -12,7 +12,8 @@ import numpy as np
 
 from unweave.contract import Part
 from unweave.data import Dataset
-from unweave.data.supervision import Match, read_supervision
+from unweave.data.kinds import Match
+from unweave.data.supervision import read_supervision
 from unweave.evaluate import DEAD_BELOW, Evaluation, Trained, encode_table
 from unweave.groups import shared_factors
 from unweave.metrics.table import BINS

@@ -14,7 +14,8 @@ import torch
 from unweave.contract import Part
 from unweave.data import Dataset, Sampler
 from unweave.data.grouping import all_numbers
-from unweave.data.supervision import Groups, read_supervision
+from unweave.data.kinds import Groups
+from unweave.data.supervision import read_supervision
 from unweave.data.table import shown
 from unweave.evaluate import Trained
 from unweave.groups import shared_factors

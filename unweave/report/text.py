@@ -17,6 +17,7 @@ from unweave.data import DATASETS, Dataset, explain
 from unweave.evaluate import Evaluation
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
+from unweave.nn.networks import GLOROT
 
 FOUND, PARTLY = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -129,7 +130,7 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
         "seed": plain(config["seed"]),
         "learning rate": next(iter(rates.values()), DASH) if same else joined([f"{p} {r}" for p, r in rates.items()]),
         "clip": joined(sorted({plain(s["clip"]) for s in config["optimizer"].values()})),
-        "start": config.get("start", "glorot"),
+        "start": config.get("start", GLOROT),
         "precision": config["precision"],
     }
 
@@ -161,7 +162,7 @@ def _command_words(config: Mapping[str, Any]) -> list[str]:
     for option in ("steps", "batch", "seed"):
         words += [f"--{option}", plain(config[option])]
     words += _optimizer_words(config["optimizer"], cls.recipe if cls else {})
-    for option, default in (("start", "glorot"), ("precision", "float32"), ("engine", "auto")):
+    for option, default in (("start", GLOROT), ("precision", "float32"), ("engine", "auto")):
         if config.get(option, default) != default:
             words += [f"--{option}", config[option]]
     return words

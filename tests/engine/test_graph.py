@@ -1,0 +1,74 @@
+"""The compiled engine beside its compiler: what it is shown, when it must wait, and what is done where it fails."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch._inductor.exc import InductorError
+from toys import TwoPhases, program
+
+from unweave.engine.graph import Graph, one_at_a_time
+from unweave.engine.loop import Loop
+from unweave.engine.program import initial_state
+
+
+def test_a_step_the_compiler_fails_at_is_run_as_recorded(monkeypatch):
+    def fails(*_, **__):
+        raise InductorError(RuntimeError("Failed to import a.py\nSyntaxError"), None)
+
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: fails)
+    method = TwoPhases()
+    with pytest.warns(UserWarning, match=r"could not compile this step.*Failed to import a\.py$"):
+        graph = Graph(program(method), initial_state(method))
+    loop = Loop(program(method), initial_state(method))
+    assert graph.run(5) == pytest.approx(loop.run(5))
+    assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
+
+
+OTHER = """
+import fcntl, sys, time
+with open(sys.argv[1], "w") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    time.sleep(0.5)
+"""
+
+
+def test_one_process_compiles_at_a_time_on_a_device(monkeypatch, tmp_path):
+    """Another that holds the device's lock is waited for; a folder without locks is no reason to stop."""
+    device = torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="one"))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    command = [sys.executable, "-c", OTHER, str(tmp_path / f"unweave-{os.getuid()}-one.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        begun = time.monotonic()
+        with one_at_a_time(device):
+            assert time.monotonic() - begun > 0.3
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "missing"))
+    with one_at_a_time(device):
+        pass
+
+
+def test_the_compiler_does_not_see_the_command_line(monkeypatch):
+    """Inductor writes the word after --only into its program as it stands, quotes and all."""
+    told, seen = ["unweave", "study", "run", "--only", "supervision=pairs(k='uniform')"], []
+
+    def compiled(module, **_):
+        def step(flat):
+            seen.append(list(sys.argv))
+            return module(flat)
+
+        return step
+
+    monkeypatch.setattr(sys, "argv", told)
+    monkeypatch.setattr(torch, "compile", compiled)
+    method = TwoPhases()
+    Graph(program(method), initial_state(method))
+    assert seen[0] == ["unweave"]
+    assert sys.argv == told
