@@ -20,7 +20,7 @@ from unweave.data import load_data
 from unweave.engine.program import initial_state
 from unweave.methods.aae import AAE
 from unweave.nn.critic import Critic
-from unweave.nn.networks import glorot
+from unweave.nn.networks import start_weights
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.settings import resolve
 
@@ -34,7 +34,7 @@ def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespa
     method.autoencoder.encoder = nn.Sequential(*encoder, nn.Linear(width, 2 * latents))
     method.autoencoder.decoder = nn.Sequential(*decoder, nn.Unflatten(1, shape))
     method.critic = Critic(latents, width=width, depth=2)
-    glorot(method.autoencoder)
+    start_weights(method.autoencoder)
 
 
 def train(share: float, arguments: argparse.Namespace) -> tuple[dict[str, float], torch.Tensor]:

@@ -14,7 +14,7 @@ import torch
 from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
 from unweave.contract import Method, is_supervised, own_arguments, stages
 from unweave.data import Dataset, load_data
-from unweave.data.supervision import example
+from unweave.data.kinds import example
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.settings import resolve
