@@ -100,7 +100,7 @@ def test_sizes_are_the_papers():
     assert [len(STUDIES[name].runs("full")) for name in ("locatello2019", "locatello2020", "tran2021")] == [
         90,
         125,
-        144,
+        126,
     ]
     runs = STUDIES["locatello2019"].runs("full")
     assert {(run["steps"], run["batch"], run["data"]) for run in runs} == {(300_000, 64, "sprites")}
