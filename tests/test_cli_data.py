@@ -154,6 +154,9 @@ def test_bad_input_is_one_line_and_leaves_nothing(command, words, said, places, 
 # --- pairs and groups from files -----------------------------------------------------------------------------------
 
 
+WHOLE = "".join(f"{n}.png,{'ab'[n // 4]}\n" for n in range(8))  # groups that leave nothing out
+
+
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
     """Eight pictures, pairs and groups of them, in the current folder."""
@@ -186,8 +189,22 @@ def test_groups_from_a_file(listed, capsys):
     assert config["data_options"]["groups"] == str(listed / "groups.csv")
     code, _, err = unweave(capsys, "train", "ml_vae", *words, "--supervision", "groups(by=['group'], size=3)")
     assert code == 0, err
+    assert config["left_out"] == ["1 group has one picture only and cannot be trained on: c"]
     code, out, _ = unweave(capsys, "data", "inspect", "p", "--groups", "groups.csv")
     assert code == 0 and "unweave train ml_vae --data p --groups groups.csv" in out
+
+
+def test_what_is_left_out_is_told_even_if_quiet(listed, capsys):
+    (listed / "p" / "broken.png").write_text("no")
+    words = ["ml_vae", "--data", "p", "--size", "16", *TINY, "--quiet", "--groups", "groups.csv"]
+    code, _, err = unweave(capsys, "train", *words, "--out", "run")
+    left = ["skipped 1 file: broken.png", "1 group has one picture only and cannot be trained on: c"]
+    assert code == 0 and err.splitlines() == [f"warning: {line}" for line in left]
+    assert json.loads((listed / "run" / "config.json").read_text())["left_out"] == left
+    (listed / "p" / "broken.png").unlink()
+    (listed / "groups.csv").write_text(WHOLE)
+    code, _, err = unweave(capsys, "train", *words, "--out", "whole")
+    assert code == 0 and err == "" and "left_out" not in json.loads((listed / "whole" / "config.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -204,6 +221,7 @@ def test_groups_from_a_file(listed, capsys):
     ],
 )
 def test_bad_lists_are_one_line_and_leave_nothing(words, said, listed, capsys):
+    (listed / "groups.csv").write_text(WHOLE)
     code, _, err = unweave(capsys, "train", *words, "--data", "p", "--size", "16", *TINY, "--quiet", "--out", "run")
     assert code == 2 and said in err and err.strip().count("\n") == 0 and err.startswith("error: ")
     assert not (listed / "run").exists()

@@ -38,6 +38,11 @@ def test_a_study_ends_in_runs_scores_and_tables(tmp_path):
     assert 'class="published range"' in page and "beta_vae-rooms-beta4-seed1: " in page
     table = pd.read_csv(tmp_path / "s" / "table.csv")
     assert set(table["verdict"].dropna()) and table["n"].max() == 4
+    frame["mig"] = frame["mig"].where(frame["method"] != "vae", -0.02).where(frame["method"] == "vae", 0.01)
+    frame.to_csv(tmp_path / "below.csv", index=False)
+    assert run("study", "table", "tiny", tmp_path / "below.csv", "--out", tmp_path / "t").exit_code == 0
+    cells = "not a ratio: 0.01 over -0.02 | ×2 (mean of vae on rooms) | – | second-hand"
+    assert cells in (tmp_path / "t" / "table.md").read_text()
 
 
 def test_parts_add_up(tmp_path):

@@ -32,16 +32,15 @@ ChannelsOption = Annotated[str | None, typer.Option(help="gray, rgb or auto (usu
 def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) -> Any:
     """What to train on: a name as it is, or data made with these options and told about in a few lines.
 
-    `listed` is a supervision that a file lists, told about as well.
+    `listed` is a supervision that a file lists, told about as well. If quiet, what is left out is told, and no more.
     """
     from unweave.data import explain, load_data
-    from unweave.data.inspection import in_short
+    from unweave.data.inspection import in_short, left_out
 
     data = load_data(text, **{name: value for name, value in options.items() if value is not None})
     lines = in_short(data) + ([explain(listed, data)] if listed else [])
-    if not quiet:
-        for line in lines:
-            error_console.print(escape(line))
+    for line in [f"warning: {line}" for line in left_out(data)] if quiet else lines:
+        error_console.print(escape(line))
     return data
 
 

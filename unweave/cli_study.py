@@ -259,7 +259,7 @@ def _beside(item: Beside, score: str, sources: Sequence[str]) -> list[str]:
     value = (
         f"{times}{low:g}" if low == high else f"at least {times}{low:g}" if high == math.inf else f"{low:g} – {high:g}"
     )
-    ours = f"{times}{item.ours:.3f}" if math.isfinite(item.ours) else "–"
+    ours = f"{times}{item.ours:.3f}" if math.isfinite(item.ours) else item.note or "–"
     ours += f" ({item.low:.3f} – {item.high:.3f})" if math.isfinite(item.low) else ""
     words = [published.statistic] if published.statistic != "range" else []
     words += [f"of {published.over}"] if published.over else []

@@ -124,6 +124,8 @@ class Representation(NamedTuple):
     classify: Callable[[Tensor], tuple[Tensor, ...]] | None = None  # images -> probabilities [B, classes] by label
     encode_group: Callable[[Tensor], Tensor] | None = None  # groups [..., G, C, H, W] -> members' codes [..., G, Z]
     follow: Callable[[Tensor], Tensor] | None = None  # changed codes -> the same, parts that follow from others anew
+    from_prior: Callable[[Tensor], Tensor] | None = None  # codes of N(0, 1) draws -> of a learned prior's draws
+    cluster: Callable[[Tensor], Tensor] | None = None  # images -> probabilities of clusters nobody named [B, Y]
 
 
 class Method(nn.Module):

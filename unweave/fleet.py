@@ -112,7 +112,7 @@ def _existing(run: Run, resume: bool) -> Run:
         raise UserError(f"out '{path}' exists already; give another folder, or go on with it with --resume")
     stored = {"start": GLOROT, **RunFolder.open(path).config}  # older runs do not say how theirs started
     ours = json.loads(json.dumps(run.config))
-    for name in ("created", "versions", "device", "engine"):
+    for name in ("created", "versions", "device", "engine", "left_out"):
         ours[name] = stored.get(name)
     if different := [name for name in ours if ours[name] != stored.get(name)]:
         name = different[0]

@@ -33,6 +33,7 @@ from unweave.contract import (
     stages,
 )
 from unweave.data import OWN, Dataset, load_data, supervised_info
+from unweave.data.inspection import left_out
 from unweave.data.kinds import check_needs, default_supervision
 from unweave.data.listed import settled
 from unweave.data.stream import Staged
@@ -165,6 +166,8 @@ def prepare(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": environment(),
     }
+    if lines := left_out(data):
+        config["left_out"] = lines  # of your own data, for the record
     return Prepared(config, cls, data)
 
 

@@ -10,9 +10,10 @@ from scipy import stats
 import unweave as uw
 from unweave.contract import UserError
 from unweave.data import Sampler, explain, load_data, supervised_info
-from unweave.data.inspection import describe, in_short
+from unweave.data.inspection import describe, in_short, left_out
 from unweave.data.listed import settled
 from unweave.data.stream import Stream, step_keys
+from unweave.fleet import fit
 from unweave.ops.noise import fold
 
 TINY = dict(steps=2, batch=4, net="small", latents=2, device="cpu")
@@ -234,3 +235,18 @@ def test_groups_inside_the_folder_and_a_run_on_them(root):
     run = uw.train("ml_vae", data, supervision="groups(by=['group'], size=2)", out=out, **TINY)
     assert run.config["data_options"]["groups"] == str(root / "groups.csv")
     assert uw.load(out).data.factor_names == ("folder", "group")
+    assert run.config["left_out"] == left_out(data) == left_out(load_data("split", data=data, part="train"))
+    assert [line.partition(":")[0] for line in left_out(data)] == [
+        "skipped 1 file",
+        "1 group has one picture only and cannot be trained on",
+    ]
+
+
+def test_a_run_that_did_not_note_what_is_left_out_is_gone_on_with(root):
+    runs = [{"method": "vae", "data": load_data(root, size=16), **TINY}]
+    (run,) = fit(runs, out=root.parent / "runs")
+    config = {name: value for name, value in run.config.items() if name != "left_out"}
+    assert config != run.config
+    run.folder.write_json("config.json", config)
+    (again,) = fit(runs, out=root.parent / "runs", resume=True)
+    assert again.folder.path == run.folder.path

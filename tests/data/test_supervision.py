@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -80,6 +81,11 @@ def test_meaning_of_clips():
 
 
 GRID, DIGITS, BARE = Grid(), Digits(), Arrays(Digits().pixels)
+PARTLY = Arrays(  # of ten observations four have no kind
+    np.zeros((10, 1, 8, 8), np.uint8) + np.arange(10, dtype=np.uint8)[:, None, None, None],
+    np.array([[["a", "b"][i % 2] if i < 6 else None] for i in range(10)], dtype=object),
+    names=["kind"],
+)
 NEEDS = {"pairs": ("x", "pair"), "labels": ("x", "labelled", "labels"), "groups": ("groups",), "none": ("x",)}
 NEEDS |= {"match": ("pair", "shared"), "triplets": ("positive",), "rank": ("order",), "clips": ("clips",)}
 
@@ -126,7 +132,12 @@ NEEDS |= {"match": ("pair", "shared"), "triplets": ("positive",), "rank": ("orde
         (GRID, "labels(n=10, factors=['shape'], balanced=True)", "multiple of its classes \\(3"),
         (GRID, "labels(n=60, factors=['shape'], balanced=True, seed=-1)", "seed=-1"),
         (BARE, "labels(n=5)", "has none"),
-        (DIGITS, "labels(n=1790, balanced=True)", "needs 179 .*the rarest.*has 174"),
+        (DIGITS, "labels(n=1790, balanced=True)", "n=1790 .*needs 179 .*the rarest.*has 174; give at most n=1740$"),
+        (PARTLY, "labels(n=7)", "n=7 is not accepted; give an integer from 1 to 6, as many as have labels$"),
+        (PARTLY, "labels(n=11)", "n=11 is not accepted; give an integer from 1 to 6, as many as have labels$"),
+        (PARTLY, "labels(n=0.8)", "n=0.8 is not accepted; give an integer from 1 to 6, as many as have labels$"),
+        (PARTLY, "labels(n=6)", None),
+        (PARTLY, "labels(n=1.0)", None),
         (GRID, "groups(size=2)", "by is missing; give a list of factor names"),
         (GRID, "groups(by=[", "cannot read supervision='groups.by=.'; write a name, or a name with options"),
         (GRID, "groups(by=['shape'], size=0)", "size=0"),

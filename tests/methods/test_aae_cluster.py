@@ -64,6 +64,7 @@ def test_code_is_style_then_clusters_and_an_image_is_encoded_by_itself():
     assert found.parts == (Part("style", 3), Part("class", 4, classes=True)) and found.latents == 7
     torch.testing.assert_close(whole[:, 3:].sum(1), torch.ones(6, dtype=torch.float64))
     assert found.posterior is None and found.classify is None and found.decode(whole).shape == c.batch.x.shape
+    assert torch.equal(found.cluster(c.batch.x), whole[:, 3:])
 
 
 def test_refusals():

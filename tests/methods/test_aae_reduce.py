@@ -89,9 +89,8 @@ def test_representation_is_the_sum():
         code = found.encode(x)
         torch.testing.assert_close(code, style + chances @ c.method.places_YZ)
         assert found.latents == 2 and found.decode(code).shape == x.shape and found.posterior is None
-        assert (found.classify is None) == (not labels)
-        if labels:
-            assert torch.equal(found.classify(x)[0], chances)
+        assert (found.classify is None) == (not labels) == (found.cluster is not None)
+        assert torch.equal(found.classify(x)[0] if labels else found.cluster(x), chances)
 
 
 def test_refusals():

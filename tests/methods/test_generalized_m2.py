@@ -164,6 +164,14 @@ def test_classify_in_the_order_of_the_labels():
     assert found.decode(code).shape == c.batch.x.shape
 
 
+def test_only_a_learned_prior_is_told():
+    assert Case().method.representation().from_prior is None
+    learned = Case(graph="q(y|x) q(z|x,y); p(x|y,z) p(z|y); labels: y; z: normal(2)").method
+    code = torch.eye(5).double()[:3]  # every class, and the middle of its prior
+    means = learned.autoencoder.p["p_z"]({"y": code[:, :3]})[:, :2]
+    torch.testing.assert_close(learned.representation().from_prior(code), torch.cat([code[:, :3], means], 1))
+
+
 class Encoder(torch.nn.Module):
     def __init__(self, method):
         super().__init__()

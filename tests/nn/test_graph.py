@@ -25,7 +25,13 @@ def test_blanks_order_and_sizes_that_are_not_said():
     graph = read_graph(text, [7], latents=4)
     assert [(v.name, v.size) for v in graph.variables] == [("b", 7), ("z", 4), ("a", 5)]
     assert graph.order == ("a", "b", "z") and graph.variable("z").decoder == ("a",)
-    assert graph.descendants("a") == {"b", "z"}
+    assert graph.descendants("a") == {"b", "z"} and graph.learned == ("z",)
+
+
+def test_priors_are_drawn_after_their_parents():
+    factors = "q(y|x) q(z|x) q(w|x) q(k|x); p(w|z) p(x|w) p(k|y,w) p(z|y) p(y)"
+    graph = read_graph(f"{factors}; labels: y; z: normal, w: normal, k: classes(2)", [3], latents=1)
+    assert graph.learned == ("z", "w", "k")
 
 
 def test_the_example_is_right():

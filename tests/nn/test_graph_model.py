@@ -283,6 +283,22 @@ def test_what_follows_from_a_changed_code():
     torch.testing.assert_close(kept.model.follow(changed), changed)  # the style stays
 
 
+def test_draws_from_a_learned_prior():
+    """Standard draws become draws of p given the class and what was drawn before; what has no p of its own stays."""
+    text = "q(w|x) q(y|x) q(z|x) q(r|x); p(x|r,w) p(w|z) p(z|y); labels: y; w: normal(1), z: normal(2), r: normal(2)"
+    c = Case(text, (3,))
+    code = torch.cat([c.draw(torch.randn, 2, 1), torch.eye(3).double()[[2, 0]], c.draw(torch.randn, 2, 4)], 1)
+    found = c.model.from_prior(code)
+    for row, y in enumerate((2, 0)):
+        pz = c.factor("p", "z", row, y=y)
+        z = pz.mean + pz.stddev * code[row, 4:6]
+        pw = c.factor("p", "w", row, z=z)
+        w = pw.mean + pw.stddev * code[row, :1]
+        torch.testing.assert_close(found[row], torch.cat([w, code[row, 1:4], z, code[row, 6:]]))
+    kept = Case(CLASSES, (2,)).model  # classes are chosen, not drawn
+    assert kept.learned == [] and torch.equal(kept.from_prior(code[:, :5]), code[:, :5])
+
+
 def test_a_variable_that_depends_on_nothing():
     c = Case("q(c) q(z|x,c); p(x|c,z); labels: c; z: normal(1)", (3,))
     assert c.estimate([[-1], [0]], eps=c.draw(torch.randn, 1, 2, 1)).kl_B.isfinite().all()

@@ -52,6 +52,26 @@ def test_published_numbers_stand_beside_the_same_statistic_of_ours():
     assert best.ours == pytest.approx(0.9) and best.verdict == "+0.000"
 
 
+@pytest.mark.parametrize(
+    ("scores", "others", "why"),
+    [
+        ((0.01, 0.03), (-0.01, -0.03), "not a ratio: 0.02 over -0.02"),
+        ((0.01, 0.03), (-0.01, 0.01), "not a ratio: 0.02 over 0"),
+        ((-0.01, -0.03), (0.1, 0.2), "not a ratio: -0.02 over 0.15"),
+        ((0.01, 0.03), (math.nan, math.nan), "not a ratio: no score of vae on rooms"),
+    ],
+)
+def test_what_is_no_ratio_is_said_and_not_judged(scores, others, why):
+    frame = made(keep=lambda method, beta, seed: beta != 1)
+    frame["mig"] = [*others, *scores]
+    (item,) = (item for item in beside(TINY, lines(TINY, frame), "full") if item.published.over)
+    assert math.isnan(item.ours) and item.verdict == "" and item.note == why
+    assert why in long_table(TINY, frame)["note"].tolist()
+    frame["mig"] = [0.1, 0.2, 0.0, 0.0]
+    (item,) = (item for item in beside(TINY, lines(TINY, frame), "full") if item.published.over)
+    assert (item.ours, item.verdict, item.note) == (0.0, "-2.000", "")
+
+
 def test_a_family_with_one_setting_is_one_row_that_answers_to_both_names():
     frame = made(keep=lambda method, beta, seed: beta == 4)
     found = lines(TINY, frame)

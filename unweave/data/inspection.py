@@ -206,10 +206,16 @@ def _grouping(about: About) -> list[str]:
     said = [f"row 1 of {grouped.path.name} is taken for a header"] if grouped.header else []
     if bare:
         said.append(f"{_counted(bare, 'picture is', 'pictures are')} in no group")
-    if grouped.alone:
-        many = _counted(len(grouped.alone), "group has", "groups have")
-        said.append(f"{many} one picture only and cannot be trained on: {_some(grouped.alone)}")
-    return said
+    return said + _alone(about)
+
+
+def _alone(about: About) -> list[str]:
+    """Groups nobody can be paired in."""
+    grouped = about.joined.grouped
+    if grouped is None or not grouped.alone:
+        return []
+    many = _counted(len(grouped.alone), "group has", "groups have")
+    return [f"{many} one picture only and cannot be trained on: {_some(grouped.alone)}"]
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:
@@ -227,6 +233,16 @@ def _skipped(about: About) -> list[Section]:
         if bad
         else []
     )
+
+
+def left_out(data: Dataset) -> list[str]:
+    """What of one's own set is not trained on, a line each: it is kept in the run, and told even if all else is not."""
+    about = _origin(data)
+    if not isinstance(about, About):
+        return []
+    bad = list(about.found.bad)
+    skipped = [f"skipped {_counted(len(bad), 'file', 'files')}: {_some(bad)}"] if bad else []
+    return skipped + _alone(about)
 
 
 def in_short(data: Dataset, most: int = 5) -> list[str]:

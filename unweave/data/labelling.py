@@ -28,9 +28,16 @@ def label_sizes(data: Dataset, want: Labels) -> tuple[int, ...]:
 
 def label_count(data: Dataset, want: Labels) -> int:
     """How many observations are labelled: of those asked for, as many as have a label."""
-    if data.grid:
-        return want.n
-    return min(want.n, int((data.factors(all_numbers(data))[:, list(want.factors)] >= 0).any(1).sum()))
+    return min(want.n, most_labels(data, want.factors))
+
+
+def most_labels(data: Dataset, factors: tuple[int, ...]) -> int:
+    """How many observations have a label: one of these factors is known of them."""
+    return data.size if data.grid else int(_known(data, factors).sum())
+
+
+def _known(data: Dataset, factors: tuple[int, ...]) -> Tensor:
+    return (data.factors(all_numbers(data))[:, list(factors)] >= 0).any(1)
 
 
 def _coarse(size: int, bins: int) -> int:
@@ -51,18 +58,12 @@ class LabelledSet:
 
     def _known(self) -> Tensor | None:
         """The observations of which any of the labelled factors is known, if not all are such."""
-        data, want = self.data, self.want
-        if data.grid:
+        if self.data.grid:
             return None
-        known_N = (data.factors(all_numbers(data))[:, list(want.factors)] >= 0).any(1)
-        if want.n > int(known_N.sum()) and want.n < data.size:
-            raise UserError(
-                f"supervision: labels(n={want.n}) is more than the {int(known_N.sum())} observations of data "
-                f"{data.name!r} that have labels; give at most so many"
-            )
+        known_N = _known(self.data, self.want.factors)
         if bool(known_N.all()):
             return None
-        self.want = want._replace(n=min(want.n, int(known_N.sum())))
+        self.want = self.want._replace(n=min(self.want.n, int(known_N.sum())))
         return known_N.nonzero()[:, 0]
 
     def _balanced(self) -> GridGroups | TableGroups:
@@ -72,8 +73,9 @@ class LabelledSet:
         if groups.groups < classes or least < each:
             rarest = 0 if groups.groups < classes else least
             raise UserError(
-                f"labels(n={self.want.n}, balanced=True) needs {each} observations of every class; "
-                f"the rarest of data {self.data.name!r} has {rarest}"
+                f"supervision: n={self.want.n} with balanced=True needs {each} observations of every class, but "
+                f"the rarest of data {self.data.name!r} has {rarest}; "
+                f"{f'give at most n={rarest * classes}' if rarest else 'leave balanced out'}"
             )
         return groups
 

@@ -37,6 +37,7 @@ from unweave.data.kinds import (
     can_change,
     hint,
 )
+from unweave.data.labelling import most_labels
 from unweave.data.spec import check_name, parse_call
 from unweave.data.views import frames_of
 
@@ -94,7 +95,7 @@ def _labels(call: _Call) -> Labels:
         raise call.refuse("noise", "a share from 0 to 1")
     bins = call.integer("bins", 2, 2, 2**31) if call.options.get("bins") is not None else 0
     seed = call.integer("seed", 0, 0, 2**62) if call.options.get("seed") is not None else None
-    n, balanced = _label_count(call), call.flag("balanced")
+    n, balanced = _label_count(call, factors), call.flag("balanced")
     if balanced and (len(factors) > 1 or n % sizes[factors[0]]):
         classes = sizes[factors[0]]
         raise call.refuse("balanced", f"it with one factor and with n a multiple of its classes ({classes} here)")
@@ -109,15 +110,17 @@ def _why_none(data: Dataset) -> str:
     return f" ({said})" if said else ""
 
 
-def _label_count(call: _Call) -> int:
+def _label_count(call: _Call, factors: tuple[int, ...]) -> int:
+    """How many labels are asked for; the data's size is all there are, also where some observations have none."""
     size, n = call.data.size, call.options.get("n")
     if n is None:
         return size
-    if isinstance(n, float) and 0 < n <= 1:
-        return max(1, round(n * size))
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= size:
-        raise call.refuse("n", f"an integer from 1 to {size}, or a fraction above 0 and up to 1.0")
-    return n
+    count = max(1, round(n * size)) if isinstance(n, float) and 0 < n <= 1 else n
+    most = most_labels(call.data, factors)
+    if isinstance(count, bool) or not isinstance(count, int) or not (1 <= count <= most or count == size):
+        also = "or a fraction above 0 and up to 1.0" if most == size else "as many as have labels"
+        raise call.refuse("n", f"an integer from 1 to {most}, {also}")
+    return count
 
 
 def _listed(call: _Call) -> Listed:

@@ -73,4 +73,5 @@ class AAECluster(Method):
             self.latents + self.clusters,
             self.autoencoder.decode,
             parts=(Part("style", self.latents), Part("class", self.clusters, classes=True)),
+            cluster=lambda x: self.encode(x)[:, self.latents :],
         )

@@ -111,6 +111,7 @@ class AAEReduce(Method):
             self.latents,
             self.autoencoder.decode,
             classify=(lambda x: (self.probabilities(x),)) if self.told else None,
+            cluster=None if self.told else self.probabilities,
         )
 
 

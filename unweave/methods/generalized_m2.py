@@ -89,5 +89,11 @@ class GeneralizedM2(Method):
         model = self.autoencoder
         width = sum(model.sizes.values())
         return Representation(
-            model.encode, width, model.decode, parts=model.parts(), classify=self.classify, follow=model.follow
+            model.encode,
+            width,
+            model.decode,
+            parts=model.parts(),
+            classify=self.classify,
+            follow=model.follow,
+            from_prior=model.from_prior if model.learned else None,
         )

@@ -43,6 +43,7 @@ class Graph(NamedTuple):
     variables: tuple[Variable, ...]  # in the order of the q factors
     order: tuple[str, ...]  # parents in q before their children
     image: tuple[str, ...]  # what p conditions x on
+    learned: tuple[str, ...]  # variables with a prior of their own, parents in p before their children
 
     def variable(self, name: str) -> Variable:
         return next(v for v in self.variables if v.name == name)
@@ -79,10 +80,10 @@ def read_graph(text: str, labels: Sequence[int], latents: int) -> Graph:
     words = _read(text)
     _check_names(words)
     order = _sorted("q", words.encoder)
-    _sorted("p", words.decoder)
+    learned = tuple(name for name in _sorted("p", words.decoder) if name != IMAGE and words.decoder[name])
     _check_labels(words.labels, labels)
     variables = tuple(_variable(name, words, labels, latents) for name in words.encoder)
-    return Graph(variables, order, words.decoder[IMAGE])
+    return Graph(variables, order, words.decoder[IMAGE], learned)
 
 
 def _read(text: str) -> _Words:

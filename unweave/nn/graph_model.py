@@ -244,6 +244,19 @@ class GraphModel(nn.Module):
                 values[v.name] = self._q(v, values).chunk(2, -1)[0]
         return torch.cat([values[v.name] for v in self.graph.variables], 1)
 
+    @property
+    def learned(self) -> list[Variable]:
+        """The Gaussians with a prior of their own, in the order in which p draws them."""
+        return [v for v in map(self.graph.variable, self.graph.learned) if not v.classes]
+
+    def from_prior(self, code_BZ: Tensor) -> Tensor:
+        """The code with standard normal draws in its Gaussians as draws from p given the classes, which stay."""
+        values = self.split(code_BZ)
+        for v in self.learned:
+            mean, logvar = self.p[f"p_{v.name}"](values).chunk(2, -1)
+            values[v.name] = reparametrize(mean, logvar, values[v.name])
+        return torch.cat([values[v.name] for v in self.graph.variables], 1)
+
 
 def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
     """Where each variable's noise begins, and how much it is."""

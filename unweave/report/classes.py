@@ -1,6 +1,6 @@
 """Models that know classes: images drawn class by class, analogies, and how often the class is told right.
 
-Shape letters: N observations, B images, V classes, Z latents.
+Shape letters: N observations, B images, V classes, Y clusters, Z latents, K factors.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from unweave.data.labelling import LabelledSet, label_sizes
 from unweave.data.supervision import read_supervision
 from unweave.evaluate import Trained
 from unweave.groups import Leak, content_leak
+from unweave.metrics import cluster_error
 from unweave.report.pictures import mosaic, pick
-from unweave.report.swaps import class_name, follow
+from unweave.report.swaps import class_name, follow, recoded
 from unweave.report.text import percent, pretty
 
 ROWS = 3000  # observations whose class is told
@@ -86,7 +87,7 @@ def one_hot(code_BZ: np.ndarray, part: ClassPart, class_B: np.ndarray) -> np.nda
 
 
 def drawn_codes(trained: Trained, count: int, seed: int) -> np.ndarray:
-    """Codes drawn by the seed: style from a standard normal, every class part one of its classes [B, Z]."""
+    """Codes drawn by the seed: standard normal style, every class part one of its classes [B, Z]."""
     random = np.random.default_rng(seed)
     codes = random.standard_normal((count, trained.representation.latents))
     for part in class_parts(trained):
@@ -95,12 +96,17 @@ def drawn_codes(trained: Trained, count: int, seed: int) -> np.ndarray:
 
 
 def samples(trained: Trained, part: ClassPart, *, across: int = 9, seed: int = 0) -> list[tuple[str, np.ndarray]]:
-    """A strip of images for each class; a column is the same style in all of them."""
-    codes = drawn_codes(trained, across, seed)
-    return [
-        (name, mosaic([list(trained.decode(one_hot(codes, part, np.full(across, v))))]))
-        for v, name in enumerate(part.names[:MOST_ROWS])
-    ]
+    """A strip of images for each class; a column is the same style in all of them.
+
+    Where the method learned a prior that depends on the class, that is the same draw, each time from the prior of the
+    row's class.
+    """
+    codes, prior = drawn_codes(trained, across, seed), trained.representation.from_prior
+    found = []
+    for v, name in enumerate(part.names[:MOST_ROWS]):
+        row = recoded(trained, prior, one_hot(codes, part, np.full(across, v)))
+        found.append((name, mosaic([list(trained.decode(row))])))
+    return found
 
 
 def analogies(trained: Trained, part: ClassPart, *, down: int = 6, seed: int = 0) -> np.ndarray:
@@ -193,3 +199,46 @@ def confusions(told: Told, most: int = 3) -> str:
     pairs = [(int(i) // len(told.names), int(i) % len(told.names)) for i in order]
     said = [f"{told.names[a]} taken for {told.names[b]} ({percent(wrong[a, b])})" for a, b in pairs if wrong[a, b] > 0]
     return f"Most often mistaken: {', '.join(said)}." if said else "No mistake among them."
+
+
+# --- clusters ------------------------------------------------------------------------------------------------------
+
+
+class Clustered(NamedTuple):
+    """How well clusters that nobody named match the classes of one factor."""
+
+    title: str
+    factors: int  # how many have classes; this one is matched best
+    clusters: int
+    used: int  # clusters that are the likeliest of some observation
+    rows: int  # observations that count: those that do not name a cluster
+    error: float
+    chance: float  # the share wrong if all were said to be of the most frequent class
+
+
+def clustered(trained: Trained, seed: int) -> Clustered | None:
+    """The factor with classes that the clusters match best, against naming always its most frequent class.
+
+    None if the method has no clusters or the data no such factor.
+    """
+    data, cluster = trained.data, trained.representation.cluster
+    named = [k for k, kind in enumerate(data.kinds) if kind == "discrete" and data.factor_sizes[k] > 1]
+    if cluster is None or not named:
+        return None
+    order = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:ROWS]
+    index_N = order.to(all_numbers(data).device)
+    chance_NY, class_NK = _in_chunks(cluster, trained, index_N), data.factors(index_N).cpu().numpy()
+    found = [one for k in named if (one := _clustered(data.factor_names[k], chance_NY, class_NK[:, k])) is not None]
+    best = min(found, key=lambda one: one.error / one.chance, default=None)
+    return best and best._replace(factors=len(found))
+
+
+def _clustered(name: str, chance_NY: np.ndarray, class_N: np.ndarray) -> Clustered | None:
+    """The clusters beside one factor; None if too few observations have a class, or all have the same one."""
+    clusters, used, known_N = chance_NY.shape[1], len(np.unique(chance_NY.argmax(1))), class_N >= 0
+    counts = np.bincount(class_N[known_N], minlength=1)
+    if known_N.sum() <= clusters or (counts > 0).sum() < 2:
+        return None
+    error = cluster_error(chance_NY[known_N], class_N[known_N])
+    rows = int(known_N.sum()) - len(np.unique(chance_NY[known_N].argmax(0)))
+    return Clustered(pretty(name), 1, clusters, used, rows, error, 1 - float(counts.max() / counts.sum()))

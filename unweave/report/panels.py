@@ -101,15 +101,16 @@ def _accuracy_lines(found: GroupAccuracy, first: str, second: str) -> list[tuple
 
 
 def classes_panel(trained: Trained, seed: int, side: int) -> dict[str, Any] | None:
-    """How well classes are told, and images by class, where the method has classes."""
+    """How well classes are told or clusters match them, and images by class, where the method has any."""
     parts = of_classes.class_parts(trained)
-    told = of_classes.told_classes(trained, seed)
-    if not parts and not told:
+    told, clustered = of_classes.told_classes(trained, seed), of_classes.clustered(trained, seed)
+    if not parts and not told and not clustered:
         return None
     shown = trained.representation.decode is not None
     halves = halves_of(trained.representation.parts)
     return {
         "told": [_told_panel(one) for one in told],
+        "clustered": clustered,
         "grids": [_grids(trained, part, seed, side) for part in parts] if shown else [],
         "swap": swap_panel(trained, halves, seed, side) if shown and halves else None,
     }
@@ -135,6 +136,7 @@ def _grids(trained: Trained, part: of_classes.ClassPart, seed: int, side: int) -
     return {
         "title": part.title,
         "count": len(part.names),
+        "learned": trained.representation.from_prior is not None,
         "samples": [(name, picture(pixels)) for name, pixels in strips],
         "names": part.names[: of_classes.MOST_COLUMNS],
         "analogies": picture(of_classes.analogies(trained, part, down=side, seed=seed), WIDEST),

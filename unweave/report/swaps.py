@@ -5,7 +5,7 @@ Shape letters: B images, G members of a group, C channels, H height, W width, Z 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,11 +63,16 @@ def swap_grid(trained: Trained, halves: Halves, *, down: int = 6, across: int = 
 
 def follow(trained: Trained, code_BZ: np.ndarray) -> np.ndarray:
     """Changed codes with those parts anew that follow from others, where the method has such parts."""
-    anew, device = trained.representation.follow, next(trained.method.parameters()).device
-    if anew is None:
+    return recoded(trained, trained.representation.follow, code_BZ)
+
+
+def recoded(trained: Trained, change: Callable[[torch.Tensor], torch.Tensor] | None, code_BZ: np.ndarray) -> np.ndarray:
+    """Codes as this function of the method changes them; as they are where it has none."""
+    if change is None:
         return code_BZ
     with torch.no_grad():
-        return anew(torch.as_tensor(code_BZ, dtype=torch.float32, device=device)).cpu().numpy()
+        device = next(trained.method.parameters()).device
+        return change(torch.as_tensor(code_BZ, dtype=torch.float32, device=device)).cpu().numpy()
 
 
 class Way(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -68,19 +68,12 @@ def error(run: Trained) -> dict[str, float]:
 
 def _clusters(run: Trained, data: Dataset, index_N: Tensor) -> tuple[Tensor, Tensor]:
     """The chances of each cluster [N, Y], and the true classes [N]."""
-    device, chances = next(run.method.parameters()).device, _chances(run)
-    data = data.to(device)
+    device, cluster = next(run.method.parameters()).device, run.representation.cluster
+    assert cluster is not None
+    data, index_N = data.to(device), index_N.to(device)
     with torch.no_grad():
-        found = [chances(data.images(part)) for part in index_N.to(device).split(2000)]
-    return torch.cat(found), data.factors(index_N.to(device))[:, 0]
-
-
-def _chances(run: Trained) -> Callable[[Tensor], Tensor]:
-    """From images to the chances of the clusters: a part of the code, or beside it where the code is a place."""
-    if run.config["method"] == "aae_reduce":
-        return run.method.probabilities  # type: ignore[return-value]
-    style = run.representation.parts[0].size
-    return lambda images: run.representation.encode(images)[:, style:]
+        found = [cluster(data.images(part)) for part in index_N.split(2000)]
+    return torch.cat(found), data.factors(index_N)[:, 0]
 
 
 QUOTED = "a list of results (wizwand.com)"

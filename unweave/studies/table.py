@@ -103,6 +103,7 @@ class Beside(NamedTuple):
     low: float
     high: float
     verdict: str
+    note: str = ""  # why there is no ratio
 
 
 def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
@@ -115,9 +116,9 @@ def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
             over = by_name.get(published.over)
             if published.row not in line.names or not len(values) or (published.over and over is None):
                 continue
-            ours = _statistic(published.statistic, values)
+            ours, note = _statistic(published.statistic, values), ""
             if over is not None:
-                ours = _ratio(ours, over.values(published.score), published.statistic)
+                ours, note = _ratio(ours, over, published)
                 ends = (np.nan, np.nan)
             else:
                 ends = (float(values.min()), float(values.max()))
@@ -126,7 +127,7 @@ def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
                 low, high = published.value
                 count = f"{((low <= values) & (values <= high)).sum()} of {len(values)} runs"
                 said += f" ({count})" if said == "inside" else f" ({count} inside)"
-            told.append(Beside(published, len(values), ours, *ends, said))
+            told.append(Beside(published, len(values), ours, *ends, said, note))
     return told
 
 
@@ -135,10 +136,15 @@ def _statistic(name: str, values: np.ndarray) -> float:
     return float(values.mean() if name == "mean" else values.max() if name == "best" else np.median(values))
 
 
-def _ratio(ours: float, others: np.ndarray, statistic: str) -> float:
-    """How many times as much; no number where the other is not above 0."""
-    other = _statistic(statistic, others) if len(others) else 0.0
-    return ours / other if other > 0 else float("nan")
+def _ratio(ours: float, over: Line, published: Published) -> tuple[float, str]:
+    """How many times as much as the other row; no number, but why, where that means nothing."""
+    others = over.values(published.score)
+    if not len(others):
+        return float("nan"), f"not a ratio: no score of {over.name}"
+    other = _statistic(published.statistic, others)
+    if ours < 0 or other <= 0:
+        return float("nan"), f"not a ratio: {ours:.2g} over {other:.2g}"
+    return ours / other, ""
 
 
 def verdict(published: Published, ours: float, scale: str) -> str:
@@ -181,6 +187,7 @@ def _told(item: Beside) -> dict[str, Any]:
         "times": published.over,
         "ours": item.ours,
         "verdict": item.verdict,
+        "note": item.note,
         "provenance": published.provenance,
         "source": published.source,
     }
