@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from unweave import studies
 from unweave.cli import app, main
 from unweave.contract import UserError
+from unweave.studies import work
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,28 @@ def test_parts_add_up(tmp_path):
     table = pd.read_csv(tmp_path / "t" / "table.csv")
     assert table.loc[table["row"] == "vae on rooms", "n"].tolist() == [2, 2]
     assert table["verdict"].isna().all()  # quick runs are not the paper's
+
+
+def test_scores_of_a_fleet_outlive_the_next_one(tmp_path, monkeypatch):
+    """Scored as soon as it is trained: what an interrupted fleet takes with it is only its own."""
+    fit, asked = work.fit, []
+
+    def only_once(runs, **options):
+        asked.append(len(runs))
+        if len(asked) == 2:
+            raise RuntimeError("the machine is gone")
+        return fit(runs, **options)
+
+    words = ["study", "run", "tiny", "--scale", "full", "--out", tmp_path, "--device", "cpu", "--quiet"]
+    monkeypatch.setattr(work, "fit", only_once)
+    with pytest.raises(RuntimeError):
+        run(*words)
+    first = pd.read_csv(tmp_path / "scores.csv")
+    assert first["run"].tolist() == ["vae-rooms-seed0", "vae-rooms-seed1"]
+    assert run(*words).exit_code == 0
+    whole = pd.read_csv(tmp_path / "scores.csv")
+    assert whole["run"].tolist() == [work.folder_name(TINY, one) for one in TINY.runs("full")]
+    assert whole["mig"][:2].tolist() == first["mig"].tolist()
 
 
 def test_a_study_of_the_list_runs(tmp_path):

@@ -19,8 +19,9 @@ if TYPE_CHECKING:  # the command line starts without what only some commands nee
     import pandas as pd
 
     from unweave.report.study import Panel, Sheet
-    from unweave.studies.study import Study
+    from unweave.studies.study import RunSpec, Study
     from unweave.studies.table import Beside, Line
+    from unweave.studies.work import Done
 
 app = typer.Typer(help="Studies: the runs of a paper, and its published numbers beside ours.", no_args_is_help=True)
 out_console = Console()
@@ -76,7 +77,7 @@ def run(
     from unweave.build import find_device
     from unweave.cli_sweep import read_seeds
     from unweave.progress import shown_fleet
-    from unweave.studies.work import chosen_runs, scale_name, score_study, train_study
+    from unweave.studies.work import chosen_runs, in_order, scale_name, score_study, train_study
 
     study = _study(name)
     if minutes is not None and not minutes > 0:
@@ -93,19 +94,24 @@ def run(
         device=found,
     )
     root, label = out or Path("runs") / f"{name}-{scale}", scale_name(scale, steps)
-    earlier = _earlier(study, root, label)
+    frame = _earlier(study, root, label)
+
+    def keep(fleet: Sequence[RunSpec], trained: Sequence[Done]) -> None:
+        """Scores of a fleet at once: what a later one takes with it is only its own."""
+        nonlocal frame
+        scored = score_study(study, scale, fleet, trained, label=label, device=found)
+        if frame is not None:
+            scored = pd.concat([frame[~frame["run"].isin(scored["run"])], scored], ignore_index=True)
+        frame = in_order(study, chosen, scored)
+        _write(root / "scores.csv", frame.to_csv(index=False))
+
     with shown_fleet(quiet) as observe:
-        done = train_study(study, chosen, root, strategy=strategy, minutes=minutes, observe=observe)
+        done = train_study(study, chosen, root, strategy=strategy, minutes=minutes, observe=observe, each=keep)
     trained = sum(result is not None for result in done)
     if trained < len(done):
         out_console.print(f"The time is up with {trained} of {len(done)} runs trained; the same command goes on.")
-    if not trained:
-        return
-    frame = score_study(study, scale, chosen, done, label=label, device=found)
-    if earlier is not None:
-        frame = pd.concat([earlier[~earlier["run"].isin(frame["run"])], frame], ignore_index=True)
-    _write(root / "scores.csv", frame.to_csv(index=False))
-    show(study, frame, root)
+    if trained and frame is not None:
+        show(study, frame, root)
 
 
 @app.command()

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -172,8 +172,12 @@ def train_study(
     strategy: str = "auto",
     minutes: float | None = None,
     observe: Observer | None = None,
+    each: Callable[[list[RunSpec], list[Done]], None] | None = None,
 ) -> list[Done]:
-    """Train what is not trained yet, fleet after fleet; what exists below `out` is gone on with."""
+    """Train what is not trained yet, fleet after fleet; what exists below `out` is gone on with.
+
+    `each` is told of a fleet when it is finished: what it does then is not lost if a later one is interrupted.
+    """
     clock, loaded = _Clock(runs, minutes, observe), dict[str, Dataset]()
     found: dict[str, Done] = {}
     for fleet in _fleets(study, runs, out):
@@ -189,6 +193,8 @@ def train_study(
             break
         clock.close(fleet, sum(isinstance(run, Diverged) for run in done))
         found |= {folder.name: run for folder, run in zip(folders, done, strict=True)}
+        if each:
+            each(fleet, list(done))
     return [found.get(folder_name(study, run)) for run in runs]
 
 
@@ -222,6 +228,12 @@ def score_study(
             row |= study.extra(result)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def in_order(study: Study, runs: Sequence[RunSpec], frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table of scores as these runs follow each other, after those of other runs."""
+    place = {folder_name(study, run): n for n, run in enumerate(runs)}
+    return frame.sort_values("run", key=lambda names: names.map(place).fillna(-1), kind="stable", ignore_index=True)
 
 
 def _about(study: Study, run: RunSpec, result: Trained | Diverged) -> dict[str, Any]:
