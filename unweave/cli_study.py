@@ -177,7 +177,7 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
 
     told = _sheet(study, frame)
     heads = [head for head in told.heads if head != TIME]
-    out_console.print(_rich(heads, _short(told.rows), f"{study.name}: medians", widest=8))
+    out_console.print(_rich(heads, _short(told.rows), f"{study.name}: medians", widest=9))
     if told.beside:  # ranges and sources are long: they stand in the files
         beside = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in told.beside]
         out_console.print(_rich(told.beside_heads[:-1], beside, "beside what is published"))
