@@ -1,6 +1,6 @@
 """Models that know classes: images drawn class by class, analogies, and how often the class is told right.
 
-Shape letters: N observations, B images, V classes, Y clusters, Z latents, K factors.
+Shape letters: N observations, B images, V classes, Z latents.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from unweave.data.labelling import LabelledSet, label_sizes
 from unweave.data.supervision import read_supervision
 from unweave.evaluate import Trained
 from unweave.groups import Leak, content_leak
-from unweave.metrics import cluster_error
 from unweave.report.pictures import mosaic, pick
 from unweave.report.swaps import class_name, follow, recoded
 from unweave.report.text import percent, pretty
@@ -140,8 +139,8 @@ def told_classes(trained: Trained, seed: int) -> list[Told]:
     if not names or classify is None:
         return []
     index_N, labels_NL, held_out = _unlabelled(trained, seed)
-    guesses = _in_chunks(lambda images: torch.stack([p.argmax(1) for p in classify(images)], 1), trained, index_N)
-    codes = _in_chunks(trained.representation.encode, trained, index_N)
+    guesses = in_chunks(lambda images: torch.stack([p.argmax(1) for p in classify(images)], 1), trained, index_N)
+    codes = in_chunks(trained.representation.encode, trained, index_N)
     found = []
     for number, (title, classes) in enumerate(names):
         known = labels_NL[:, number] >= 0
@@ -170,7 +169,8 @@ def _unlabelled(trained: Trained, seed: int) -> tuple[Tensor, np.ndarray, bool]:
     return index_N[rows[order]], labels_NL[rows[order]].cpu().numpy(), held_out
 
 
-def _in_chunks(function: Callable[[Tensor], Tensor], trained: Trained, index_N: Tensor) -> np.ndarray:
+def in_chunks(function: Callable[[Tensor], Tensor], trained: Trained, index_N: Tensor) -> np.ndarray:
+    """What a function of images gives for these observations."""
     with torch.no_grad():
         found = [function(trained.data.images(part)).float().cpu() for part in index_N.split(_CHUNK)]
     return torch.cat(found).numpy()
@@ -199,46 +199,3 @@ def confusions(told: Told, most: int = 3) -> str:
     pairs = [(int(i) // len(told.names), int(i) % len(told.names)) for i in order]
     said = [f"{told.names[a]} taken for {told.names[b]} ({percent(wrong[a, b])})" for a, b in pairs if wrong[a, b] > 0]
     return f"Most often mistaken: {', '.join(said)}." if said else "No mistake among them."
-
-
-# --- clusters ------------------------------------------------------------------------------------------------------
-
-
-class Clustered(NamedTuple):
-    """How well clusters that nobody named match the classes of one factor."""
-
-    title: str
-    factors: int  # how many have classes; this one is matched best
-    clusters: int
-    used: int  # clusters that are the likeliest of some observation
-    rows: int  # observations that count: those that do not name a cluster
-    error: float
-    chance: float  # the share wrong if all were said to be of the most frequent class
-
-
-def clustered(trained: Trained, seed: int) -> Clustered | None:
-    """The factor with classes that the clusters match best, against naming always its most frequent class.
-
-    None if the method has no clusters or the data no such factor.
-    """
-    data, cluster = trained.data, trained.representation.cluster
-    named = [k for k, kind in enumerate(data.kinds) if kind == "discrete" and data.factor_sizes[k] > 1]
-    if cluster is None or not named:
-        return None
-    order = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:ROWS]
-    index_N = order.to(all_numbers(data).device)
-    chance_NY, class_NK = _in_chunks(cluster, trained, index_N), data.factors(index_N).cpu().numpy()
-    found = [one for k in named if (one := _clustered(data.factor_names[k], chance_NY, class_NK[:, k])) is not None]
-    best = min(found, key=lambda one: one.error / one.chance, default=None)
-    return best and best._replace(factors=len(found))
-
-
-def _clustered(name: str, chance_NY: np.ndarray, class_N: np.ndarray) -> Clustered | None:
-    """The clusters beside one factor; None if too few observations have a class, or all have the same one."""
-    clusters, used, known_N = chance_NY.shape[1], len(np.unique(chance_NY.argmax(1))), class_N >= 0
-    counts = np.bincount(class_N[known_N], minlength=1)
-    if known_N.sum() <= clusters or (counts > 0).sum() < 2:
-        return None
-    error = cluster_error(chance_NY[known_N], class_N[known_N])
-    rows = int(known_N.sum()) - len(np.unique(chance_NY[known_N].argmax(0)))
-    return Clustered(pretty(name), 1, clusters, used, rows, error, 1 - float(counts.max() / counts.sum()))

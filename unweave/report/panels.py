@@ -14,6 +14,7 @@ from unweave.contract import UserError
 from unweave.evaluate import Evaluation, Trained
 from unweave.groups import MOST_CLASSES, GroupAccuracy, group_accuracy, shared_factors
 from unweave.report import classes as of_classes
+from unweave.report.clusters import clustered
 from unweave.report.parts import Knowledge, dead_parts, knowledge, part_findings, score_sentence
 from unweave.report.pictures import picture
 from unweave.report.plane import plane
@@ -103,14 +104,14 @@ def _accuracy_lines(found: GroupAccuracy, first: str, second: str) -> list[tuple
 def classes_panel(trained: Trained, seed: int, side: int) -> dict[str, Any] | None:
     """How well classes are told or clusters match them, and images by class, where the method has any."""
     parts = of_classes.class_parts(trained)
-    told, clustered = of_classes.told_classes(trained, seed), of_classes.clustered(trained, seed)
-    if not parts and not told and not clustered:
+    told, clusters = of_classes.told_classes(trained, seed), clustered(trained, seed)
+    if not parts and not told and not clusters:
         return None
     shown = trained.representation.decode is not None
     halves = halves_of(trained.representation.parts)
     return {
         "told": [_told_panel(one) for one in told],
-        "clustered": clustered,
+        "clustered": clusters,
         "grids": [_grids(trained, part, seed, side) for part in parts] if shown else [],
         "swap": swap_panel(trained, halves, seed, side) if shown and halves else None,
     }
