@@ -24,7 +24,7 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     """Train, score, report."""
     console.print(
         "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ\n"
-        "in one factor, without being told which. With that hint the axes are found every time we tried;\n"
+        "in one factor, without being told which. With that hint the axes are found nearly every time;\n"
         "without it, it depends on the seed."
     )
     models = []
