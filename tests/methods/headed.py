@@ -26,10 +26,9 @@ class Headed:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             self.method = cls(DataInfo((1, 8, 8), 100, labels), latents=latents, net="small", **arguments).double()
-        with torch.no_grad():  # away from zero biases, and from codes that hardly depend on the image
+        with torch.no_grad():  # away from zero biases
             for parameter in self.method.parameters():
                 parameter += 0.1 * self.random(torch.randn, *parameter.shape)
-            self.method.autoencoder.encoder[-1].weight *= 6.0
         x, labelled = (self.random(torch.rand, batch, 1, 8, 8) for _ in range(2))
         told = torch.arange(batch)[:, None] % (labels or (1,))[0]
         self.batch = Batch(x=x, labelled=labelled, labels=told)
@@ -47,10 +46,14 @@ class Headed:
         return self.method(self.batch, self.noise, self.method.Hyper(**values), torch.tensor(0), phase=phase)
 
     def raw(self, x):
-        """Style and logits, straight from the encoder's outputs."""
-        outputs = self.method.autoencoder.encoder(x)
-        half = outputs.shape[1] // 2
-        return outputs[:, : self.method.latents], outputs[:, self.method.latents : half]
+        """Style and logits of a batch to learn from: layer by layer, normalised by torch's own function."""
+        encoder = self.method.autoencoder.encoder
+        for n, layer in enumerate(encoder.layers):
+            x = layer(x)
+            if str(n) in encoder.norms:
+                x = normed(x, encoder.norms[str(n)])
+        style, logits = x[:, : self.method.latents], x[:, self.method.latents : x.shape[1] // 2]
+        return style, logits if encoder.last is None else normed(logits, encoder.last)
 
     def recon(self, code):
         """Cross-entropy of the pixels, written out."""
@@ -62,6 +65,10 @@ class Headed:
         return torch.stack(
             [torch.eye(classes, dtype=torch.float64)[int(u * classes)] for u in self.noise["place"][:, 0]]
         )
+
+
+def normed(x, norm):
+    return nn.functional.batch_norm(x, None, None, norm.gain_F, norm.shift_F, training=True)
 
 
 def chance(critic, codes):

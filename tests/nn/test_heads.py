@@ -7,7 +7,8 @@ from torch import nn
 from unweave.contract import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic, contest
-from unweave.nn.heads import Standardised, at_least, batch_heads, heads
+from unweave.nn.heads import at_least, batch_heads, heads
+from unweave.nn.normed import NormedEncoder
 
 
 def test_contest_of_a_critic_without_an_opinion():
@@ -39,37 +40,21 @@ def test_heads_are_the_first_half_of_the_outputs():
     torch.testing.assert_close(found.code, torch.cat([outputs[:, :3], outputs[:, 3:5].softmax(1)], 1))
 
 
-def test_standardised_logits_cannot_collapse():
-    """Whatever is added to one class, or multiplied into it, changes nothing."""
-    norm, logits = Standardised(3), torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
-    plain, _ = norm(logits, "norm")
-    pushed, _ = norm(logits * torch.tensor([1.0, 5.0, 1.0]) + torch.tensor([100.0, 0.0, 0.0]), "norm")
-    torch.testing.assert_close(plain, pushed, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(plain.mean(0), torch.zeros(3), rtol=0, atol=1e-5)
-    torch.testing.assert_close(plain.std(0, correction=0), torch.full((3,), 3.0), rtol=1e-4, atol=0)
-
-
-def test_ten_equally_common_classes_can_be_told_with_certainty():
-    found, _ = Standardised(10)(torch.eye(10).repeat(3, 1), "norm")
-    assert found.softmax(1).max(1).values.min() > 0.999
-
-
-def test_running_averages_come_to_the_moments_of_the_data():
-    norm = Standardised(2)
-    draw = torch.Generator().manual_seed(0)
-    for _ in range(200):
-        _, state = norm(torch.randn(500, 2, generator=draw) * 2 + 5, "norm")
-        norm.load_state_dict({name.split(".")[1]: value for name, value in state.items()})
-    torch.testing.assert_close(norm.mean_Y, torch.full((2,), 5.0), rtol=0.05, atol=0)
-    torch.testing.assert_close(norm.var_Y, torch.full((2,), 4.0), rtol=0.1, atol=0)
-
-
-def test_a_batch_and_its_state_by_the_name_of_the_norm():
-    auto, norm = AutoEncoder((1, 8, 8), 5, "small", "bernoulli"), Standardised(2)
+def test_a_batch_of_a_normed_encoder_and_its_state_by_name():
+    auto = AutoEncoder((1, 8, 8), 5, "small", "bernoulli")
+    auto.encoder = NormedEncoder(auto.encoder, classes=2)
     x = torch.rand(4, 1, 8, 8)
-    found, state = batch_heads(auto, x, 2, norm)
-    assert set(state) == {"norm.mean_Y", "norm.var_Y"} and torch.equal(norm.mean_Y, torch.zeros(2))
-    assert torch.equal(found.style_BZ, heads(auto, x, 2).style_BZ)
+    found, state = batch_heads(auto, x, 2)
+    assert set(state) <= set(auto.state_dict(prefix="autoencoder.")) and len(state) == 4
+    outputs = auto.encoder.batch(x, "")[0]
+    assert torch.equal(found.style_BZ, outputs[:, :3]) and torch.equal(found.logits_BY, outputs[:, 3:5])
+    assert not torch.equal(found.logits_BY, heads(auto, x, 2).logits_BY)  # those are by averages still at 0 and 1
+
+
+def test_a_plain_encoder_says_of_a_batch_what_it_says_of_each():
+    auto, x = AutoEncoder((1, 8, 8), 5, "small", "bernoulli"), torch.rand(4, 1, 8, 8)
+    found, state = batch_heads(auto, x, 2)
+    assert not state and torch.equal(found.code, heads(auto, x, 2).code)
 
 
 def test_at_least():

@@ -9,7 +9,8 @@ from torch import Tensor
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, uniform
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic
-from unweave.nn.heads import HEAD_NOISE, Standardised, at_least, batch_heads, heads, heads_contest
+from unweave.nn.heads import HEAD_NOISE, at_least, batch_heads, heads, heads_contest
+from unweave.nn.normed import NormedEncoder
 
 
 @final
@@ -44,19 +45,20 @@ class AAECluster(Method):
         clusters: int = 16,
         net: str = "locatello",
         likelihood: str = "bernoulli",
+        normed: bool = True,
     ) -> None:
         super().__init__()
         self.latents = at_least("latents", latents, 1)  # of the style
         self.clusters = at_least("clusters", clusters, 2)
         self.noise = {**HEAD_NOISE, "input": uniform("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + clusters, net, likelihood)
-        self.norm = Standardised(clusters)
+        self.autoencoder.encoder = NormedEncoder(self.autoencoder.encoder, hidden=normed, classes=clusters)
         self.style_critic = Critic(latents, depth=2)
         self.class_critic = Critic(clusters, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         keep = (noise["input"] >= hyper.dropout) / (1.0 - hyper.dropout)
-        found, state = batch_heads(self.autoencoder, batch.x * keep, self.clusters, self.norm)  # type: ignore[operator]
+        found, state = batch_heads(self.autoencoder, batch.x * keep, self.clusters)  # type: ignore[operator]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon}, state)
@@ -65,7 +67,7 @@ class AAECluster(Method):
 
     def encode(self, x_BCHW: Tensor) -> Tensor:
         """Style, then the probabilities of the clusters."""
-        return heads(self.autoencoder, x_BCHW, self.clusters, self.norm).code
+        return heads(self.autoencoder, x_BCHW, self.clusters).code
 
     def representation(self) -> Representation:
         return Representation(

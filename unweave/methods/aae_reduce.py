@@ -11,8 +11,9 @@ from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation,
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.critic import Critic
-from unweave.nn.heads import HEAD_NOISE, Heads, Standardised, at_least, batch_heads, heads, heads_contest
+from unweave.nn.heads import HEAD_NOISE, Heads, at_least, batch_heads, heads, heads_contest
 from unweave.nn.networks import build_networks
+from unweave.nn.normed import NormedEncoder
 from unweave.ops.partial_labels import cross_entropy, mistakes
 from unweave.ops.separation import closeness
 
@@ -59,6 +60,7 @@ class AAEReduce(Method):
         clusters: int = 0,
         net: str = "locatello",
         likelihood: str = "bernoulli",
+        normed: bool = False,
     ) -> None:
         super().__init__()
         self.latents = at_least("latents", latents, 1)
@@ -70,14 +72,15 @@ class AAEReduce(Method):
             self.players = {p: parts for p, parts in self.players.items() if p != "classifier"}
             self.phases = {p: movers for p, movers in self.phases.items() if p != "classification"}
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.autoencoder.encoder = build_networks(net, data.shape, latents + self.clusters)[0]  # of both heads
-        self.norm = None if self.told else Standardised(self.clusters)
+        encoder = build_networks(net, data.shape, latents + self.clusters)[0]  # of both heads
+        self.autoencoder.encoder = NormedEncoder(encoder, hidden=normed, classes=0 if self.told else self.clusters)
         self.places_YZ = nn.Parameter(SPREAD * torch.randn(self.clusters, latents))
         self.style_critic = Critic(latents, depth=2)
         self.class_critic = Critic(self.clusters, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
-        found, state = self._batch_heads(batch.labelled if phase == "classification" else batch.x)  # type: ignore[arg-type]
+        x = batch.labelled if phase == "classification" else batch.x
+        found, state = batch_heads(self.autoencoder, x, self.clusters)  # type: ignore[arg-type]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, self._code(found)).mean()  # type: ignore[arg-type]
             close = closeness(self.places_YZ, hyper.eta)
@@ -89,13 +92,8 @@ class AAEReduce(Method):
         entropy, error = cross_entropy(found.logits_BY, labels_B).mean(), mistakes(found.logits_BY, labels_B).mean()
         return Out({"classifier": entropy}, {"cross_entropy": entropy, "accuracy": 1.0 - error})
 
-    def _batch_heads(self, x_BCHW: Tensor) -> tuple[Heads, dict[str, Tensor]]:
-        if self.norm is None:
-            return self._heads(x_BCHW), {}
-        return batch_heads(self.autoencoder, x_BCHW, self.clusters, self.norm)
-
     def _heads(self, x_BCHW: Tensor) -> Heads:
-        return heads(self.autoencoder, x_BCHW, self.clusters, self.norm)
+        return heads(self.autoencoder, x_BCHW, self.clusters)
 
     def _code(self, found: Heads) -> Tensor:
         """The place of the class, and the style beside it [B, Z]."""

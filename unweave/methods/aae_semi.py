@@ -10,7 +10,8 @@ from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Represent
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.critic import Critic
-from unweave.nn.heads import HEAD_NOISE, Heads, at_least, heads, heads_contest
+from unweave.nn.heads import HEAD_NOISE, Heads, at_least, batch_heads, heads, heads_contest
+from unweave.nn.normed import NormedEncoder
 from unweave.ops.partial_labels import cross_entropy, mistakes
 
 
@@ -46,22 +47,29 @@ class AAESemi(Method):
     }
 
     def __init__(
-        self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"
+        self,
+        data: DataInfo,
+        *,
+        latents: int = 10,
+        net: str = "locatello",
+        likelihood: str = "bernoulli",
+        normed: bool = True,
     ) -> None:
         super().__init__()
         self.classes = class_count(data)
         self.latents = at_least("latents", latents, 1)  # of the style
         self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + self.classes, net, likelihood)
+        self.autoencoder.encoder = NormedEncoder(self.autoencoder.encoder, hidden=normed)
         self.style_critic = Critic(latents, depth=2)
         self.class_critic = Critic(self.classes, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         x = batch.labelled if phase == "classification" else batch.x
-        found = self._heads(x + hyper.sigma * noise["input"])  # type: ignore[operator]
+        found, state = batch_heads(self.autoencoder, x + hyper.sigma * noise["input"], self.classes)  # type: ignore[operator]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
-            return Out({"model": recon}, {"recon": recon})
+            return Out({"model": recon}, {"recon": recon}, state)
         if phase == "regularisation":
             game = heads_contest(self.style_critic, self.class_critic, found, noise)
             return Out({"critics": game.critics, "encoder": game.generator}, game.logs)

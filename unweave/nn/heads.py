@@ -16,12 +16,11 @@ from torch import Tensor, nn
 from unweave.contract import Noise, UserError, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import contest
+from unweave.nn.normed import NormedEncoder, State
+from unweave.nn.precision import at_least_single
 from unweave.ops.priors import one_hot_sample
 
-SHARPNESS = 3.0  # by which standardised logits are multiplied: 10 classes or more can then be told with p > 0.999
-MOMENTUM = 0.1  # the share of the newest batch in the running averages
 HEAD_NOISE: dict[str, Noise] = {"prior": normal("B", "Z"), "place": uniform("B", 1)}
-State = dict[str, Tensor]
 
 
 class Heads(NamedTuple):
@@ -40,46 +39,21 @@ class Heads(NamedTuple):
         return torch.cat([self.style_BZ, self.class_BY], 1)
 
 
-class Standardised(nn.Module):
-    """Logits standardised over the batch: no class can take, or lose, all images. Later by running averages."""
-
-    def __init__(self, classes: int) -> None:
-        super().__init__()
-        self.mean_Y: Tensor
-        self.var_Y: Tensor
-        self.register_buffer("mean_Y", torch.zeros(classes))
-        self.register_buffer("var_Y", torch.ones(classes))
-
-    def forward(self, logits_BY: Tensor, name: str) -> tuple[Tensor, State]:
-        """By the batch's own moments; and the new running averages, for a method that has this as `name`."""
-        mean_Y, var_Y = logits_BY.mean(0), logits_BY.var(0, correction=0)
-        state = {
-            f"{name}.mean_Y": self.mean_Y.lerp(mean_Y, MOMENTUM),
-            f"{name}.var_Y": self.var_Y.lerp(var_Y, MOMENTUM),
-        }
-        return _standardised(logits_BY, mean_Y, var_Y), state
-
-    def fixed(self, logits_BY: Tensor) -> Tensor:
-        """By the running averages: what is said of an image does not depend on the others."""
-        return _standardised(logits_BY, self.mean_Y, self.var_Y)
-
-
-def _standardised(logits_BY: Tensor, mean_Y: Tensor, var_Y: Tensor) -> Tensor:
-    return SHARPNESS * (logits_BY - mean_Y) * (var_Y + 1e-5).rsqrt()
-
-
-def heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int, norm: Standardised | None = None) -> Heads:
+def heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> Heads:
     """Style and class of images, each for itself; the classes are the last coordinates."""
-    both = autoencoder.posterior(x_BCHW)[0]
-    style_BZ, logits_BY = both[:, :-classes], both[:, -classes:]
-    return Heads(style_BZ, logits_BY if norm is None else norm.fixed(logits_BY))
+    return _split(autoencoder.posterior(x_BCHW)[0], classes)
 
 
-def batch_heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int, norm: Standardised) -> tuple[Heads, State]:
-    """Style and class of a batch to learn from, and the state of what a method has as `norm`."""
-    found = heads(autoencoder, x_BCHW, classes)
-    logits_BY, state = norm(found.logits_BY, "norm")
-    return Heads(found.style_BZ, logits_BY), state
+def batch_heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> tuple[Heads, State]:
+    """Style and class of a batch to learn from, and the new running averages of an encoder that has some."""
+    if not isinstance(autoencoder.encoder, NormedEncoder):
+        return heads(autoencoder, x_BCHW, classes), {}
+    outputs, state = autoencoder.encoder.batch(x_BCHW, "autoencoder.encoder")
+    return _split(at_least_single(outputs).chunk(2, dim=1)[0], classes), state
+
+
+def _split(both: Tensor, classes: int) -> Heads:
+    return Heads(both[:, :-classes], both[:, -classes:])
 
 
 class HeadsContest(NamedTuple):
