@@ -1,6 +1,6 @@
 """What labels of a few observations add: every term with 100 and 1,000 labels against the same method without.
 
-    python benchmarks/few_labels.py --steps 100000 --seeds 0-4 --precision bf16 --out runs/few_labels
+    python benchmarks/few_labels.py --steps 40000 --seeds 0-4 --precision bf16 --out runs/few_labels
 
 Trains fleets (4 methods x (1 + 3 terms x 2 numbers of labels) x 5 seeds = 140 runs), goes on where it was stopped, and
 prints the median over seeds, with lowest and highest, of MIG and DCI disentanglement. Scores of every run are written
@@ -31,7 +31,7 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument("--gamma-sup", type=float, default=4.0)
     parser.add_argument("--data", default="sprites")
     parser.add_argument("--set", action="append", default=[], help="a setting of every method, such as latents=6")
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seeds", default="0-4")
     parser.add_argument("--lr", default="4e-4")
