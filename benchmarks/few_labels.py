@@ -4,7 +4,7 @@
 
 Trains fleets (4 methods x (1 + 3 terms x 2 numbers of labels) x 5 seeds = 140 runs), goes on where it was stopped, and
 prints the median over seeds, with lowest and highest, of MIG and DCI disentanglement. Scores of every run are written
-to scores.csv in the folder. A smaller one: --methods beta_vae --labels 100 --terms xent --seeds 0-1
+to scores.csv in the folder, fleet after fleet. A smaller one: --methods beta_vae --labels 100 --terms xent --seeds 0-1
 """
 
 from __future__ import annotations
@@ -78,13 +78,26 @@ def _cell(values: pd.Series) -> str:
 
 def main() -> None:
     given = arguments_given()
-    runs = wanted_runs(given)
-    done = uw.fit(runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True))
-    frame = uw.score_runs(done, metrics=["mig", "dci"], rows=given.rows, device=find_device(given.device))
-    frame["supervision"] = [run.get("supervision", "none") for run in runs]
-    frame["term"] = [run.get("semi_supervised", "none") for run in runs]
-    write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
-    print("\n" + summary(frame))
+    scored: list[pd.DataFrame] = []
+    for runs in fleets(wanted_runs(given)):  # each scored when it is trained: a later one may be interrupted
+        done = uw.fit(
+            runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True)
+        )
+        frame = uw.score_runs(done, metrics=["mig", "dci"], rows=given.rows, device=find_device(given.device))
+        frame["supervision"] = [run.get("supervision", "none") for run in runs]
+        frame["term"] = [run.get("semi_supervised", "none") for run in runs]
+        scored.append(frame)
+        write_atomic(given.out / "scores.csv", pd.concat(scored).to_csv(index=False).encode())
+    print("\n" + summary(pd.concat(scored)))
+
+
+def fleets(runs: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Runs that differ in the seed alone."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        same = {name: value for name, value in run.items() if name not in ("seed", "out")}
+        groups.setdefault(repr(same), []).append(run)
+    return list(groups.values())
 
 
 def _progress(told: Any) -> str:
