@@ -43,8 +43,8 @@ def arguments_given() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def wanted_runs(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every method without labels, then with each term and number of them; a folder each."""
+def wanted_fleets(given: argparse.Namespace) -> list[list[dict[str, Any]]]:
+    """Every method without labels, then with each term and number of them: the seeds of each, a folder a run."""
     same = {name: getattr(given, name) for name in ("data", "steps", "batch", "lr", "precision", "device", "log_every")}
     same |= dict(pair.split("=", 1) for pair in given.set)
     told: list[tuple[str, dict[str, Any]]] = [("none", {})]
@@ -53,10 +53,12 @@ def wanted_runs(given: argparse.Namespace) -> list[dict[str, Any]]:
             options = {"semi_supervised": term, "gamma_sup": given.gamma_sup, "supervision": f"labels(n={count})"}
             told.append((f"{term}-{count}", options))
     return [
-        {"method": method, **same, **options, "seed": seed, "out": given.out / f"{method}-{name}-seed{seed}"}
+        [
+            {"method": method, **same, **options, "seed": seed, "out": given.out / f"{method}-{name}-seed{seed}"}
+            for seed in read_seeds(given.seeds)
+        ]
         for method in given.methods.split(",")
         for name, options in told
-        for seed in read_seeds(given.seeds)
     ]
 
 
@@ -79,7 +81,7 @@ def _cell(values: pd.Series) -> str:
 def main() -> None:
     given = arguments_given()
     scored: list[pd.DataFrame] = []
-    for runs in fleets(wanted_runs(given)):  # each scored when it is trained: a later one may be interrupted
+    for runs in wanted_fleets(given):  # each scored when it is trained: a later one may be interrupted
         done = uw.fit(
             runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True)
         )
@@ -89,15 +91,6 @@ def main() -> None:
         scored.append(frame)
         write_atomic(given.out / "scores.csv", pd.concat(scored).to_csv(index=False).encode())
     print("\n" + summary(pd.concat(scored)))
-
-
-def fleets(runs: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Runs that differ in the seed alone."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for run in runs:
-        same = {name: value for name, value in run.items() if name not in ("seed", "out")}
-        groups.setdefault(repr(same), []).append(run)
-    return list(groups.values())
 
 
 def _progress(told: Any) -> str:

@@ -45,9 +45,8 @@ def heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> Heads:
 
 
 def batch_heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> tuple[Heads, State]:
-    """Style and class of a batch to learn from, and the new running averages of an encoder that has some."""
-    if not isinstance(autoencoder.encoder, NormedEncoder):
-        return heads(autoencoder, x_BCHW, classes), {}
+    """Style and class of a batch to learn from, and the new running averages of its encoder, a NormedEncoder."""
+    assert isinstance(autoencoder.encoder, NormedEncoder)
     outputs, state = autoencoder.encoder.batch(x_BCHW, "autoencoder.encoder")
     return _split(at_least_single(outputs).chunk(2, dim=1)[0], classes), state
 
