@@ -133,11 +133,12 @@ def main() -> None:
     faces = read_faces(arguments.data, arguments.size)
     write_faces(faces, out, arguments.labels, seed=0)
     data = uw.load_data(out / "pictures", factors=out / "known.csv", size=arguments.size)
-    model = uw.train(
+    uw.train(
         "generalized_m2", data, supervision="labels(factors=['subject', 'light'])", graph=GRAPH, discrete="relaxed",
         net=arguments.net, steps=arguments.steps, batch=32, lr=arguments.lr, alpha=200, out=out / "run",
         observe=lambda p: print(p.step, {name: round(value, 2) for name, value in p.logs.items()}),
     )  # fmt: skip
+    model = uw.load(out / "run")  # on the CPU, wherever it was trained
     subject, light = hidden_accuracy(model, faces)
     print(f"of what was hidden, {subject:.1%} of the identities and {light:.1%} of the lights are told rightly")
     people, lights = (np.linspace(0, column.max(), 9).astype(int).tolist()[1:-1] for column in faces[1:])

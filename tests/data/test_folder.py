@@ -216,6 +216,11 @@ def test_a_path_is_told_from_a_name(tmp_path, cache, monkeypatch):
     assert load_data("digits").name == "digits" and load_data("./digits", size=16).name == "folder"
     assert load_data("my pictures (2)", size=16).size == 4
     assert load_data(f"folder(path={str(tmp_path / 'digits')!r}, size=16)").size == 4
+    (tmp_path / ".digits-of-mine").mkdir()
+    with pytest.raises(
+        UserError, match="option 'path' does not exist"
+    ):  # a name, although a folder here is like its path
+        load_data("digits(path='.digits-of-mine')")
     for text, said in [
         ("no/such", "is not there"),
         ("~/no-such-folder", "is not there"),

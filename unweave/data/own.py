@@ -63,7 +63,8 @@ def _reader(text: str, names: Collection[str]) -> Callable[..., Arrays] | None:
 def _misspelt(text: str, names: Collection[str]) -> None:
     """Raises if this is nearer to the name of a folder here than to that of a data set."""
     here = [place.name for place in Path().iterdir() if place.is_dir() or place.suffix in (".npy", ".npz")]
-    near = difflib.get_close_matches(text, [*names, *here], n=1, cutoff=0.5)
+    name = text.partition("(")[0].strip()  # of a call the name alone: what it is given may be like anything
+    near = [] if name in names else difflib.get_close_matches(text, [*names, *here], n=1, cutoff=0.5)
     if near and near[0] in here and near[0] not in names:
         raise UserError(f"data '{text}' is neither a data set nor a folder here; did you mean '{near[0]}'?")
 
