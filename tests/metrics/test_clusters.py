@@ -17,6 +17,18 @@ def test_by_hand():
     assert cluster_error(CHANCES, LABELS, validation=(CHANCES, LABELS)) == pytest.approx(1 / 5)
 
 
+def test_a_cluster_may_have_its_commonest_label():
+    """In cluster 0 the surest is a 5 and the most are 3; in cluster 1 a 4 and a 9 are equally common; 2 is empty."""
+    chances = np.array([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.7, 0.3, 0.0], [0.1, 0.9, 0.0], [0.2, 0.7, 0.1]])
+    labels = np.array([5, 3, 3, 9, 4])
+    assert cluster_labels(chances, labels, by="most").tolist() == [3, 4, 4]
+    assert cluster_labels(chances, labels).tolist() == [5, 9, 4]
+    assert cluster_error(chances, labels, by="most") == pytest.approx(2 / 5)  # all count
+    assert cluster_error(chances, [3, 3, 3, 3, 3], validation=(chances, labels), by="most") == pytest.approx(2 / 5)
+    with pytest.raises(UserError, match="by 'all' is unknown; use one of one, most"):
+        cluster_error(chances, labels, by="all")
+
+
 def test_labels_come_from_the_validation_rows():
     assert cluster_error(CHANCES, LABELS, validation=(CHANCES[:, ::-1], LABELS)) == pytest.approx(4 / 5)
 

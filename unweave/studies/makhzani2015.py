@@ -56,14 +56,18 @@ def error(run: Trained) -> dict[str, float]:
     """Of the images that were not trained on the share in the wrong class, in per cent.
 
     Without labels a cluster has the label of that one of the last training images (a sixth of them, 10,000 of MNIST)
-    that belongs to it most.
+    that belongs to it most; for `error_most` it is the commonest label of those in it. `smallest` is the share of the
+    images that are in the smallest cluster, in per cent.
     """
     test, train = held_out(run.data), run.data
     if run.representation.classify is not None:
         (share,) = class_error(run, test).values()
         return {"error": 100.0 * share}
-    some, last = torch.arange(test.size), torch.arange(train.size - train.size // 6, train.size)
-    return {"error": 100.0 * cluster_error(*_clusters(run, test, some), validation=_clusters(run, train, last))}
+    found = _clusters(run, test, torch.arange(test.size))
+    others = _clusters(run, train, torch.arange(train.size - train.size // 6, train.size))
+    one, most = (100.0 * cluster_error(*found, validation=others, by=by) for by in ("one", "most"))
+    shares_Y = found[0].argmax(1).bincount(minlength=found[0].shape[1]) / test.size
+    return {"error": one, "error_most": most, "smallest": 100.0 * float(shares_Y.min())}
 
 
 def _clusters(run: Trained, data: Dataset, index_N: Tensor) -> tuple[Tensor, Tensor]:
