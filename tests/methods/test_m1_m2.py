@@ -86,6 +86,39 @@ def test_equation_9_of_codes_by_hand(method, batch):
     assert method(batch, noise, hyper, torch.tensor(0)).losses["upper"].item() == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_coordinate_that_tells_nothing_is_neither_seen_nor_told(method, batch):
+    first, hyper, noise = M1M2(INFO, latents=CODES, net="small"), method.Hyper(*torch.ones(2)), drawn_noise(method)
+    first.autoencoder, first.kl_Z = method.autoencoder.float(), torch.tensor([2.0, 0.001, 0.5])
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        fewer = M1M2Labels(INFO, style=STYLE, previous=first).double()
+
+    def outcome(eps_of_unused):
+        noise["code"][:, 1] = noise["code_labelled"][:, 1] = eps_of_unused
+        loss = fewer(batch, noise, hyper, torch.tensor(0)).losses["upper"]
+        return loss, torch.autograd.grad(loss - 0.5 * _square(fewer) / 100, fewer.upper.decoder[2].weight)[0]
+
+    loss, slope = outcome(0.0)
+    assert outcome(5.0)[0] == loss
+    assert slope[[1, CODES + 1]].abs().max() < 1e-12 < slope[[0, 2]].abs().min()
+    changed = fewer.representation().encode(batch.x).detach()
+    fewer.autoencoder.encoder[-1].bias.data[1] += 3.0  # the mean of the unused one
+    torch.testing.assert_close(fewer.representation().encode(batch.x).detach(), changed)
+
+
+def _square(method):
+    return sum(parameter.square().sum() for parameter in method.upper.parameters())
+
+
+def test_the_first_stage_keeps_account_of_what_each_coordinate_tells(batch):
+    first = M1M2(INFO, latents=CODES, net="small").double()
+    noise = {"eps": torch.randn(BATCH, CODES, dtype=torch.float64)}
+    mean, logvar = first.autoencoder.posterior(batch.x)
+    kl = 0.5 * (mean.square() + logvar.exp() - 1.0 - logvar).mean(0)
+    state = first(batch, noise, None, torch.tensor(0)).state
+    torch.testing.assert_close(state["kl_Z"], 0.99 * torch.ones(CODES) + 0.01 * kl.detach(), check_dtype=False)
+
+
 def test_style_and_class_decode_through_the_mean_code(method, batch):
     found = method.representation()
     assert found.latents == STYLE + CLASSES and found.posterior is None

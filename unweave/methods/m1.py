@@ -129,5 +129,5 @@ class M1(Method):
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        loss, logs = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
-        return Out({"model": loss}, logs)
+        found = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
+        return Out({"model": found.loss}, found.logs)

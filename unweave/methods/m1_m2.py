@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
+import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import (
+    UsedCode,
     class_count,
     half_square,
     image_loss,
     image_noise,
     label_pass,
     of_codes,
-    sampled_code,
     weigh,
 )
+from unweave.ops.divergence import reparametrize
+
+UNUSED = 0.01  # nats: a coordinate of z1 that tells less of an image is noise
+MOMENTUM = 0.01  # the share of the newest batch in what is known of that
 
 
 @final
@@ -35,36 +40,43 @@ class M1M2Labels(Method):
     frozen = ("autoencoder",)
     recipe = {"upper": {"lr": 3e-4}}
 
-    def __init__(self, data: DataInfo, *, style: int = 50, binarize: bool = False, previous: Method) -> None:
+    def __init__(self, data: DataInfo, *, style: int = 50, previous: Method) -> None:
         super().__init__()
-        self.data, self.latents, self.binarize = data, style, binarize
+        self.data, self.latents = data, style
         self.autoencoder: AutoEncoder = previous.autoencoder  # type: ignore[assignment]
-        codes = self.autoencoder.latents
-        self.upper = of_codes(codes, style, class_count(data))
+        kl_Z: Tensor = previous.kl_Z  # type: ignore[assignment]
+        self.upper = of_codes(UsedCode(kl_Z > UNUSED), style, class_count(data))
         self.noise = {"eps_labelled": normal("B", "Z"), "eps": normal("B", "Z")}
-        self.noise |= {name: normal("B", codes) for name in ("code_labelled", "code")}
-        if binarize:
-            self.noise |= {name: uniform("B", *data.shape) for name in ("pixels_labelled", "pixels")}
+        self.noise |= {name: normal("B", self.autoencoder.latents) for name in ("code_labelled", "code")}
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
-        labelled_BZ = sampled_code(self.autoencoder, batch.labelled, noise, "_labelled")  # type: ignore[arg-type]
-        x_BZ = sampled_code(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
+        labelled_BZ, x_BZ = self._drawn(batch.labelled, noise["code_labelled"]), self._drawn(batch.x, noise["code"])
         eps = noise["eps_labelled"], noise["eps"]
         p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)  # type: ignore[index]
         loss, logs = weigh(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
         return Out({"upper": loss}, logs)
 
+    def _drawn(self, x: Tensor | None, eps_BZ: Tensor) -> Tensor:
+        """A code of each image, from q(z1|x)."""
+        return self._used(reparametrize(*self.autoencoder.posterior(x), eps_BZ)).detach()  # type: ignore[arg-type]
+
+    def _mean(self, x: Tensor) -> Tensor:
+        return self._used(self.autoencoder.posterior(x)[0])
+
+    def _used(self, code_BZ: Tensor) -> Tensor:
+        return self.upper.nll.seen(code_BZ)  # type: ignore[attr-defined]
+
     def encode(self, x: Tensor) -> Tensor:
         """[B, Z + Y], from the mean of q(z1|x)."""
-        return self.upper.code(self.autoencoder.posterior(x)[0])
+        return self.upper.code(self._mean(x))
 
     def decode(self, code: Tensor) -> Tensor:
         """Style and class to the mean of p(z1|y, z2), and that to the mean image."""
-        return self.autoencoder.decode(self.upper.decoder(code)[:, : self.autoencoder.latents])
+        return self.autoencoder.decode(self._used(self.upper.decoder(code)[:, : self.autoencoder.latents]))
 
     def classify(self, x: Tensor) -> tuple[Tensor]:
         """q(y|z1) at the mean of q(z1|x)."""
-        return (self.upper.log_classes(self.autoencoder.posterior(x)[0]).exp(),)
+        return (self.upper.log_classes(self._mean(x)).exp(),)
 
     def representation(self) -> Representation:
         width = self.upper.latents + self.upper.classes
@@ -100,7 +112,9 @@ class M1M2(Method):
             raise UserError(f"style {style} is too small; use 1 or more")
         self.latents, self.noise = latents, image_noise(data.shape, binarize)
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
+        self.kl_Z: Tensor
+        self.register_buffer("kl_Z", torch.ones(latents))  # a running average; in use until it shows
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        loss, logs = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
-        return Out({"model": loss}, logs)
+        found = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
+        return Out({"model": found.loss}, found.logs, {"kl_Z": self.kl_Z.lerp(found.kl_Z.detach(), MOMENTUM)})

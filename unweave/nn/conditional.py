@@ -151,23 +151,25 @@ def half_square(module: nn.Module) -> Tensor:
     return 0.5 * sum(parameter.square().sum() for parameter in module.parameters())  # type: ignore[return-value]
 
 
-def sampled_code(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor], which: str = "") -> Tensor:
-    """A code [B, Z] drawn from q(z|x) of a frozen model; of a binary sample of x if there is noise for it."""
-    if "pixels" + which in noise:
-        x = binary_sample(x, noise["pixels" + which])
-    return reparametrize(*autoencoder.posterior(x), noise["code" + which]).detach()
-
-
 def image_noise(shape: Shape, binarize: bool) -> dict[str, Noise]:
     """What a VAE of all images, the first of two stages, draws."""
     return {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *shape)} if binarize else {})
 
 
-def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-    """That VAE's loss and what to log; of binary samples of x if there is noise for them."""
+class ImageLoss(NamedTuple):
+    """Of a VAE of all images, means over the batch."""
+
+    loss: Tensor
+    logs: dict[str, Tensor]
+    kl_Z: Tensor  # what each latent tells of an image, nats
+
+
+def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> ImageLoss:
+    """That VAE's loss; of binary samples of x if there is noise for them."""
     p = autoencoder(binary_sample(x, noise["pixels"]) if "pixels" in noise else x, noise["eps"])
-    recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
-    return recon + kl, {"loss": recon + kl, "recon": recon, "kl": kl}
+    recon, kl_Z = p.nll_B.mean(), p.kl_BZ.mean(0)
+    kl = kl_Z.sum()
+    return ImageLoss(recon + kl, {"loss": recon + kl, "recon": recon, "kl": kl}, kl_Z)
 
 
 # --- of images, and of codes ---------------------------------------------------------------------------------------
@@ -194,18 +196,30 @@ def of_images(net: str, shape: Shape, latents: int, classes: int, likelihood: st
     return ConditionalAutoEncoder((trunk(), trunk()), width, decoder, nll, (classes, latents))
 
 
-def of_codes(size: int, latents: int, classes: int) -> ConditionalAutoEncoder:
-    """For codes of this size, whose distribution is Gaussian: one hidden layer of 500 each."""
+class UsedCode(nn.Module):
+    """-log p(code) of those coordinates of a code that are in use; the others, all noise, are neither seen nor told."""
+
+    def __init__(self, used_Z: Tensor) -> None:
+        super().__init__()
+        self.used_Z: Tensor
+        self.register_buffer("used_Z", used_Z.to(torch.get_default_dtype()))
+
+    def seen(self, code_BZ: Tensor) -> Tensor:
+        return code_BZ * self.used_Z
+
+    def forward(self, code_BZ: Tensor, output: Tensor) -> Tensor:
+        """[B]; the output is means and log-variances side by side."""
+        mean_BZ, logvar_BZ = at_least_single(output).chunk(2, dim=1)
+        return -(self.used_Z * log_gaussian(code_BZ, mean_BZ, logvar_BZ)).sum(1)
+
+
+def of_codes(code: UsedCode, latents: int, classes: int) -> ConditionalAutoEncoder:
+    """For codes, whose distribution is Gaussian: one hidden layer of 500 each."""
+    size = len(code.used_Z)
     trunks = nn.Linear(size, _KINGMA), nn.Linear(size, _KINGMA)
     decoder = nn.Sequential(*_hidden(latents + classes, 2 * size))
     start_weights(decoder)
-    return ConditionalAutoEncoder(trunks, _KINGMA, decoder, gaussian_nll, (classes, latents))
-
-
-def gaussian_nll(x_BZ: Tensor, output: Tensor) -> Tensor:
-    """-log p(x|output) [B], the output being means and log-variances side by side."""
-    mean_BZ, logvar_BZ = at_least_single(output).chunk(2, dim=1)
-    return -log_gaussian(x_BZ, mean_BZ, logvar_BZ).sum(1)
+    return ConditionalAutoEncoder(trunks, _KINGMA, decoder, code, (classes, latents))
 
 
 def _hidden(inputs: int, outputs: int) -> list[nn.Module]:
