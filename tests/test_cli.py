@@ -86,6 +86,8 @@ BAD = [
     (["train", "beta_vae", *TINY, "--set", "latents=2.5"], "'2.5'"),
     (["train", "beta_vae", *TINY, "--set", "likelihood=poisson"], "bernoulli"),
     (["train", "beta_vae", *TINY, "--lr", "-1"], "lr -1"),
+    (["train", "beta_vae", *TINY, "--optimizer", "rprop"], "optimizer 'rprop' is unknown"),
+    (["train", "beta_vae", *TINY, "--optimizer", "sgd"], "optimizer 'sgd' has no rate"),
     (["train", "beta_vae", *TINY, "--clip", "-1"], "clip -1"),
     (["train", "beta_vae", *TINY, "--steps", "0"], "steps 0"),
     (["train", "beta_vae", *TINY, "--batch", "1"], "batch 1"),

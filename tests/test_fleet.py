@@ -67,6 +67,15 @@ def test_runs_of_different_shapes_train_in_one_call(tmp_path):
     assert [t.representation.latents for t in done] == [3, 5, 5]
 
 
+def test_gradient_descent_together_is_gradient_descent_alone(tmp_path):
+    runs = [{**QUICK, "optimizer": "sgd", "lr": 1e-4 * (1 + seed), "seed": seed} for seed in (0, 1)]
+    together = fit(runs, out=tmp_path / "two", strategy="batched")
+    alone = uw.train(**runs[1], out=tmp_path / "one")
+    assert distance(weights(together[1].folder.path), weights(alone.folder.path)) < 1e-5
+    adam = uw.train(**{**runs[1], "optimizer": "adam"}, out=tmp_path / "adam")
+    assert distance(weights(adam.folder.path), weights(alone.folder.path)) > 1e-3
+
+
 def test_replicas_stop_at_their_own_steps(tmp_path):
     runs = [{**QUICK, "steps": steps, "seed": steps} for steps in (7, 20, 13)]
     fit(runs, out=tmp_path / "fleet", strategy="batched")

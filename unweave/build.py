@@ -13,6 +13,7 @@ from unweave.contract import (
     Method,
     UserError,
     all_phases,
+    check_choice,
     is_supervised,
     knobs,
     own_arguments,
@@ -24,7 +25,7 @@ from unweave.data.spec import check_name
 from unweave.data.stream import Staged, Stream, hold, step_keys
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop
-from unweave.engine.optim import Adam
+from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
 from unweave.methods import METHODS
 from unweave.nn.networks import GLOROT, starting
@@ -98,10 +99,7 @@ def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stag
     """What the engine needs to know of one stage of a run."""
     device = config["device"]
     rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
-    adams = {
-        player: Adam(schedule_row(_row(s["lr"]), device), tuple(s["betas"]), s["eps"], _clip(s["clip"], device))
-        for player, s in config["optimizer"].items()
-    }
+    optimizers = {player: _optimizer(s, device) for player, s in config["optimizer"].items()}
     seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
     # Supervision that no stage can use is refused; what one stage needs, another may do without.
     later = any(is_supervised(cls.needs) for cls in stages(type(method))[1:])
@@ -112,11 +110,18 @@ def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stag
         batch=config["batch"],
         seed=fold(seed, stage) if stage else seed,
         hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
-        adams={player: adams[player] for player in method.players},
+        optimizers={player: optimizers[player] for player in method.players},
         owned=player_parameters(method),
         precision=config["precision"],
         run=seed,
     )
+
+
+def _optimizer(settings: Mapping[str, Any], device: str) -> Optimizer:
+    found = Optimizer(schedule_row(_row(settings["lr"]), device), clip=_clip(settings["clip"], device))
+    if "momentum" in settings:
+        return found._replace(momentum=settings["momentum"])
+    return found._replace(betas=tuple(settings["betas"]), eps=settings["eps"])
 
 
 def _clip(largest: float, device: str) -> torch.Tensor | None:
@@ -142,21 +147,51 @@ def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
     return Graph(program, state, capture=engine == "graph")
 
 
-def optimizer_settings(cls: type[Method], lr: float | str | None, clip: float) -> dict[str, dict[str, Any]]:
-    """The paper's recipe by player, with the user's learning rate for all of them if one is given."""
-    found: dict[str, dict[str, Any]] = {}
+OPTIMIZERS = ("adam", "sgd")
+
+
+def optimizer_settings(
+    cls: type[Method], lr: float | str | None, clip: float, optimizer: str = "adam"
+) -> dict[str, dict[str, Any]]:
+    """The paper's recipe by player. A rate the user gives is that of all players, or the recipe's times a factor."""
+    check_choice("optimizer", optimizer, OPTIMIZERS)
     if not 0 <= clip < math.inf:
         raise UserError(f"clip {clip:g} is out of range; use 0 (off) or more")
     recipes = {player: stage.recipe.get(player, {}) for stage in stages(cls) for player in stage.players}
+    found: dict[str, dict[str, Any]] = {}
     for player, published in recipes.items():
-        recipe = {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **published, "clip": clip}
-        if lr is not None:
-            recipe["lr"] = schedule("lr", lr)
-            ends = recipe["lr"][:2] if isinstance(recipe["lr"], tuple) else (recipe["lr"],)
-            if not all(0 <= end < math.inf for end in ends):
-                raise UserError(f"lr {lr} is out of range; use 0 or more")
-        found[player] = recipe
+        settings = _adam(published) if optimizer == "adam" else _descent(published, lr)
+        found[player] = {**settings, "lr": _rate(settings["lr"], lr), "clip": clip}
     return found
+
+
+def _adam(published: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {name: value for name, value in published.items() if name != "sgd"}
+    return {"lr": 1e-4, "betas": (0.9, 0.999), "eps": 1e-8, **plain}
+
+
+def _descent(published: Mapping[str, Any], lr: float | str | None) -> dict[str, Any]:
+    """Gradient descent with momentum, 0.9 unless the paper has another."""
+    own = published.get("sgd", {})
+    if not own and (lr is None or str(lr).lstrip().startswith("x")):
+        raise UserError("optimizer 'sgd' has no rate of its own in this method; give one, such as lr=0.01")
+    return {"lr": 0.0, "momentum": 0.9, **own}
+
+
+def _rate(own: float, lr: float | str | None) -> Any:
+    """The method's own rate, the one that is given, or for "x0.1" and "x linear(1, 0, 1000)" the product."""
+    if lr is None:
+        return own
+    text, factor = str(lr).strip(), 1.0
+    if text.startswith("x"):
+        text, factor = text[1:], own
+    rate = schedule("lr", text if isinstance(lr, str) else lr)
+    ends = rate[:2] if isinstance(rate, tuple) else (rate,)
+    if not all(0 <= end < math.inf for end in ends):
+        raise UserError(f"lr {lr} is out of range; use 0 or more")
+    if factor == 1.0:
+        return rate
+    return (factor * rate[0], factor * rate[1], *rate[2:]) if isinstance(rate, tuple) else factor * rate
 
 
 def streams(data: Dataset) -> bool:

@@ -58,7 +58,10 @@ def train(
     batch: Annotated[int, typer.Option(help="observations (or pairs) a step")] = 64,
     seed: Annotated[int, typer.Option(help="everything random follows from it")] = 0,
     seeds: Annotated[str | None, typer.Option(help="many runs, trained together: 0-9 or 0,3,5")] = None,
-    lr: Annotated[str | None, typer.Option(help="learning rate: a number or linear(start, end, steps)")] = None,
+    lr: Annotated[
+        str | None, typer.Option(help="learning rate: a number, linear(start, end, steps), or x0.1, times the method's")
+    ] = None,
+    optimizer: Annotated[str, typer.Option(help="adam, or sgd: gradient descent with momentum")] = "adam",
     clip: Annotated[float, typer.Option(help="largest norm of a player's gradient; 0 is off")] = 0.0,
     start: Annotated[str, typer.Option(help="how weights begin: glorot, or normal(0.02), a deviation")] = "glorot",
     supervision: Annotated[
@@ -101,7 +104,7 @@ def train(
         own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
         dataset = open_data(data, quiet, listed, **own)
         options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
-        options |= dict(start=start, supervision=supervision, engine=engine, precision=precision)
+        options |= dict(optimizer=optimizer, start=start, supervision=supervision, engine=engine, precision=precision)
         options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
         settings: dict[str, Any] = _settings(set or [], reserved={**options, "out": out, "observe": None})
         if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):

@@ -76,7 +76,10 @@ def cohort_key(run: Run) -> str:
     """Runs with the same key differ only in what may differ between replicas."""
     config = run.config
     same = ("method", "arguments", "data", "data_options", "supervision", "batch", "precision", "device", "engine")
-    optimizer = {player: (s["betas"], s["eps"], s["clip"] > 0) for player, s in config["optimizer"].items()}
+    optimizer = {
+        player: ({name: value for name, value in s.items() if name not in ("lr", "clip")}, s["clip"] > 0)
+        for player, s in config["optimizer"].items()
+    }
     return json.dumps([{n: config[n] for n in same}, optimizer, config["log_every"], id(run.data)], default=str)
 
 

@@ -19,7 +19,7 @@ from unweave.encoding import chosen_rows, fingerprint, is_stored, make_table, st
 from unweave.evaluate import Evaluation, Trained, evaluate, load
 from unweave.nn.conv import convolutions
 from unweave.nn.networks import GLOROT
-from unweave.runs import RunFolder, list_runs
+from unweave.runs import RunFolder, list_runs, optimizer_name
 
 _IMAGES_AT_ONCE = 16_384  # over all models together
 
@@ -87,7 +87,14 @@ def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
     plain = {name: config[name] for name in ("supervision", "batch", "precision")}
     start = config.get("start", GLOROT)
-    return {**config["hyper"], **config["arguments"], "lr": lr, "start": start, **plain}
+    return {
+        **config["hyper"],
+        **config["arguments"],
+        "optimizer": optimizer_name(config),
+        "lr": lr,
+        "start": start,
+        **plain,
+    }
 
 
 def score_runs(

@@ -146,6 +146,11 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
             continue
 
 
+def optimizer_name(config: Mapping[str, Any]) -> str:
+    """As it is given to `train`; one for all players."""
+    return "sgd" if any("momentum" in settings for settings in config["optimizer"].values()) else "adam"
+
+
 def list_runs(root: Path | str) -> list[RunFolder]:
     """The runs directly below a folder, by name."""
     return [RunFolder(p.parent) for p in sorted(Path(root).glob("*/config.json"))]

@@ -75,6 +75,7 @@ def train(
     batch: int = 64,
     seed: int = 0,
     lr: float | str | None = None,
+    optimizer: str = "adam",
     clip: float = 0.0,
     start: str = GLOROT,
     supervision: str | None = None,
@@ -91,7 +92,8 @@ def train(
     options: dict[str, Any] = dict(
         steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, start=start, supervision=supervision, device=device
     )
-    options |= dict(engine=engine, precision=precision, log_every=log_every, checkpoint_every=checkpoint_every)
+    options |= dict(optimizer=optimizer, engine=engine, precision=precision)
+    options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
     config, cls, data = prepare(method, data, **options, **settings)
     rehearse(config, cls, data)
     folder = RunFolder.create(out or default_folder(config), config)
@@ -106,6 +108,7 @@ def prepare(
     batch: int = 64,
     seed: int = 0,
     lr: float | str | None = None,
+    optimizer: str = "adam",
     clip: float = 0.0,
     start: str = GLOROT,
     supervision: str | None = None,
@@ -156,7 +159,7 @@ def prepare(
         "steps": steps,
         "batch": batch,
         "seed": seed,
-        "optimizer": optimizer_settings(cls, lr, clip),
+        "optimizer": optimizer_settings(cls, lr, clip, optimizer),
         "start": start.strip(),
         "precision": precision,
         "engine": engine,

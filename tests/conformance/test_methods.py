@@ -111,9 +111,9 @@ def test_no_player_moves_another(name, settings, data):
     method, program = make(name, settings, data)
     for still in method.players:
         off = torch.tensor([0.0, 0.0, 1.0, 1.0])
-        adams = {p: a._replace(lr=a.lr * off) if p == still else a for p, a in program.adams.items()}
+        optimizers = {p: a._replace(lr=a.lr * off) if p == still else a for p, a in program.optimizers.items()}
         before = initial_state(method)
-        after, _ = advance(program._replace(adams=adams), before)
+        after, _ = advance(program._replace(optimizers=optimizers), before)
         moving = {n for player, names in program.owned.items() for n in names if player != still}
         for player, names in program.owned.items():
             moved = {n for n in names if not torch.equal(before.params[n], after.params[n])}
@@ -125,15 +125,15 @@ def test_no_player_moves_another(name, settings, data):
 def test_each_gradient_is_of_the_players_own_loss(name, settings, data):
     """A player's first moment after one step is (1 - b1) times the gradient of its own loss alone."""
     method, program = make(name, settings, data)
-    still = {p: a._replace(lr=a.lr * torch.tensor([0.0, 0.0, 1.0, 1.0])) for p, a in program.adams.items()}
+    still = {p: a._replace(lr=a.lr * torch.tensor([0.0, 0.0, 1.0, 1.0])) for p, a in program.optimizers.items()}
     state = initial_state(method)
-    after, _ = advance(program._replace(adams=still), state)
+    after, _ = advance(program._replace(optimizers=still), state)
     phases = {player: number for number, movers in enumerate(all_phases(method).values()) for player in movers}
     for player, names in program.owned.items():
         params = {n: t.clone().requires_grad_() for n, t in state.params.items()}
         loss = play(program, state._replace(params=params), phases[player]).losses[player]
         grads = torch.autograd.grad(loss, [params[n] for n in names])
-        first = 1.0 - program.adams[player].betas[0]
+        first = 1.0 - program.optimizers[player].betas[0]
         for grad, mean in zip(grads, after.moments[player].mean, strict=True):
             torch.testing.assert_close(mean, first * grad, rtol=1e-4, atol=1e-6)
 

@@ -10,7 +10,7 @@ from toys import TwoPhases, program, sample
 import unweave as uw
 from unweave.engine.graph import Graph
 from unweave.engine.loop import Loop, advance
-from unweave.engine.optim import Adam, Moments, clipped, update
+from unweave.engine.optim import Moments, Optimizer, clipped, update
 from unweave.engine.program import at_step, initial_state, schedule_row
 from unweave.settings import schedule
 
@@ -126,8 +126,8 @@ def test_two_players_may_share_a_weight_in_different_phases(engine):
     """Each with an optimizer memory of its own, and a log of each phase."""
     method = SharedWeight()
     prog = program(method)
-    rates = {"up": prog.adams["up"], "down": prog.adams["down"]._replace(lr=schedule_row(0.03))}
-    runner = engine(prog._replace(adams=rates), initial_state(method))
+    rates = {"up": prog.optimizers["up"], "down": prog.optimizers["down"]._replace(lr=schedule_row(0.03))}
+    runner = engine(prog._replace(optimizers=rates), initial_state(method))
     logs = runner.run(1)
     assert logs == pytest.approx({"rise": 0.0, "fall": 0.1}, rel=1e-4)
     assert runner.state.params["weight"].item() == pytest.approx(0.07, rel=1e-4)
@@ -143,10 +143,14 @@ def test_frozen_is_an_owner_and_does_not_move():
     assert runner.state.params["b"] == -5.0 and runner.state.params["a"] != 5.0
 
 
-@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
+ADAMS = [("Adam", {"betas": betas}) for betas in ((0.9, 0.999), (0.5, 0.9))]
+DESCENTS = [("SGD", {"momentum": momentum}) for momentum in (0.0, 0.9)]
+
+
+@pytest.mark.parametrize(("kind", "options"), ADAMS + DESCENTS)
 @pytest.mark.parametrize(("clip", "scale"), [(0.0, 1.0), (0.3, 1.0), (0.0, 1e-8)])
-def test_adam_is_torchs(betas, clip, scale):
-    """Also for gradients of the size of its epsilon, where the place of that matters."""
+def test_an_optimizer_is_torchs(kind, options, clip, scale):
+    """Also for gradients of the size of Adam's epsilon, where the place of that matters."""
     torch.manual_seed(0)
     start = [torch.randn(4, 3), torch.randn(5)]
     targets = [[torch.randn_like(p) for p in start] for _ in range(10)]
@@ -155,7 +159,7 @@ def test_adam_is_torchs(betas, clip, scale):
         return scale * sum((p - t).square().sum() for p, t in zip(params, target, strict=True))
 
     theirs = [p.clone().requires_grad_() for p in start]
-    optimizer = torch.optim.Adam(theirs, lr=0.05, betas=betas)
+    optimizer = getattr(torch.optim, kind)(theirs, lr=0.05, **options)
     ours, memory = start, Moments(*([torch.zeros_like(p) for p in start] for _ in range(2)), torch.zeros(()))
     for target in targets:
         optimizer.zero_grad()
@@ -166,7 +170,7 @@ def test_adam_is_torchs(betas, clip, scale):
         leaves = [p.clone().requires_grad_() for p in ours]
         grads = list(torch.autograd.grad(loss(leaves, target), leaves))
         ours, memory = update(
-            Adam(torch.tensor(0.05), betas, clip=torch.tensor(clip) if clip else None),
+            Optimizer(torch.tensor(0.05), clip=torch.tensor(clip) if clip else None, **options),
             torch.tensor(0.05),
             ours,
             grads,

@@ -5,7 +5,7 @@ from torch import nn
 
 import unweave as uw
 from unweave.contract import player_parameters
-from unweave.engine.optim import Adam
+from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, schedule_row
 from unweave.ops.noise import random_uniform
 
@@ -15,9 +15,9 @@ def sample(key, batch):
 
 
 def program(method, *, lr=0.1, batch=4, seed=0, **adam):
-    adams = {player: Adam(schedule_row(lr), **adam) for player in method.players}
+    optimizers = {player: Optimizer(schedule_row(lr), **adam) for player in method.players}
     key = torch.tensor(seed, dtype=torch.int64)
-    return Program(method, sample, batch, key, torch.zeros(0, 4), adams, player_parameters(method))
+    return Program(method, sample, batch, key, torch.zeros(0, 4), optimizers, player_parameters(method))
 
 
 class TwoPhases(uw.Method):

@@ -139,8 +139,8 @@ def test_one_step_moves_each_player_by_its_own_loss(name):
     assert all(map(math.isfinite, logs.values())) and "label_loss" in logs
     for names in player_parameters(method).values():
         assert any(not torch.equal(after.params[n], state.params[n]) for n in names)
-    still = program.adams["model"]._replace(lr=torch.tensor([0.0, 0.0, 1.0, 0.0]))
-    held, _ = advance(program._replace(adams={**program.adams, "model": still}), state)
+    still = program.optimizers["model"]._replace(lr=torch.tensor([0.0, 0.0, 1.0, 0.0]))
+    held, _ = advance(program._replace(optimizers={**program.optimizers, "model": still}), state)
     assert all(torch.equal(held.params[n], state.params[n]) for n in program.owned["model"])
 
 

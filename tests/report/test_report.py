@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import unweave as uw
+from unweave.build import optimizer_settings
 from unweave.contract import Representation, UserError
 from unweave.evaluate import Evaluation, Trained
 from unweave.methods import METHODS
@@ -21,6 +22,7 @@ from unweave.report.curves import charts, read_lines, ticks
 from unweave.report.pictures import latent_order, shares, to_pixels
 from unweave.report.text import comparison, differences, findings, number, run_labels, short, trained_in
 from unweave.settings import resolve
+from unweave.train import prepare
 
 
 def tiny(folder, method="beta_vae", **settings):
@@ -277,6 +279,25 @@ def test_command_repeats_the_run(tmp_path):
     again = uw.train(method, out=tmp_path / "b", log_every=1, device="cpu", **numbers, **options, **settings).config
     assert {**again, "created": 0} == {**config, "created": 0}
     assert (tmp_path / "a" / "log.jsonl").read_text() == (tmp_path / "b" / "log.jsonl").read_text()
+
+
+@pytest.mark.parametrize("lr", [None, 0.25, "x0.3", "x linear(1, 0.01, 300)"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_command_repeats_the_optimizer(lr, optimizer):
+    options = dict(supervision="labels(n=9)", net="mlp", device="cpu", lr=lr, optimizer=optimizer)
+    config, _, _ = prepare("aae_semi", "digits", **options)
+    _, options, _ = parsed(repeat_command(config))
+    assert ("lr" in options) is (lr is not None) and options.get("optimizer", "adam") == optimizer
+    again = optimizer_settings(METHODS["aae_semi"], options.get("lr"), 0.0, optimizer)
+    assert again.keys() == config["optimizer"].keys()
+    for player, settings in again.items():
+        assert settings.pop("lr") == pytest.approx(config["optimizer"][player].pop("lr"), rel=1e-9)
+        assert settings == config["optimizer"][player]
+
+
+def test_command_of_two_stages_says_no_rate_that_is_their_own():
+    config, _, _ = prepare("m1", "digits", supervision="labels(n=9)", net="mlp", device="cpu")
+    assert "lr" not in parsed(repeat_command(config))[1]
 
 
 @pytest.mark.parametrize("name", list(METHODS))

@@ -51,10 +51,10 @@ class Fleet(Protocol):
 def stack_programs(programs: Sequence[Program]) -> Program:
     """One program of R replicas."""
     first = programs[0]
-    for player, adam in first.adams.items():
-        mine = [p.adams[player] for p in programs]
-        if any(a.betas != adam.betas or a.eps != adam.eps or (a.clip is None) != (adam.clip is None) for a in mine):
-            raise ValueError("replicas of a fleet share Adam's betas and eps, and all clip or none does")
+    for player in first.optimizers:
+        mine = [p.optimizers[player] for p in programs]
+        if len({(o.betas, o.eps, o.momentum, o.clip is None) for o in mine}) > 1:
+            raise ValueError("replicas of a fleet share betas, eps and momentum, and all clip or none does")
     columns = zip(*(p.constants() for p in programs), strict=True)
     return first.with_constants(torch.stack(column) for column in columns)
 

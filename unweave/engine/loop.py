@@ -44,10 +44,10 @@ def advance(
         }
         new_params, moments = dict(state.params), dict(state.moments)
         for player in movers:
-            names, adam = program.owned[player], program.adams[player]
+            names, optimizer = program.owned[player], program.optimizers[player]
             old = [state.params[n] for n in names]
-            lr = at_step(adam.lr, state.step)
-            moved, moments[player] = update(adam, lr, old, list(grads[player]), state.moments[player])
+            lr = at_step(optimizer.lr, state.step)
+            moved, moments[player] = update(optimizer, lr, old, list(grads[player]), state.moments[player])
             new_params.update(zip(names, moved, strict=True))
         if unknown := out.state.keys() - state.buffers.keys():
             raise TypeError(

@@ -1,4 +1,4 @@
-"""The optimizer, as a pure function of parameters, gradients and its own memory."""
+"""The optimizers, each a pure function of parameters, gradients and its own memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from torch import Tensor
 from unweave.ops.once import once
 
 
-class Adam(NamedTuple):
-    """One player's optimizer settings. The learning rate is a schedule row (see `program.schedule_row`)."""
+class Optimizer(NamedTuple):
+    """One player's optimizer settings: Adam, or with `momentum` gradient descent, which has no betas and no eps.
+
+    The learning rate is a schedule row (see `program.schedule_row`).
+    """
 
     lr: Tensor
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     clip: Tensor | None = None  # largest norm of the whole gradient
+    momentum: float | None = None
 
 
 class Moments(NamedTuple):
-    """What Adam remembers of one player: running means of gradients and their squares, and how often it moved."""
+    """What is remembered of one player: running means of gradients and their squares, and how often it moved.
+
+    Gradient descent keeps its running sum of gradients as the mean, and no squares.
+    """
 
     mean: list[Tensor]
     square: list[Tensor]
@@ -41,11 +48,30 @@ def clipped(grads: list[Tensor], largest: Tensor) -> list[Tensor]:
 
 
 def update(
-    adam: Adam, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
+    optimizer: Optimizer, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
 ) -> tuple[list[Tensor], Moments]:
-    """Kingma & Ba 2015, algorithm 1: new parameters and new memory."""
-    if adam.clip is not None:
-        grads = clipped(grads, adam.clip)
+    """New parameters and new memory."""
+    if optimizer.clip is not None:
+        grads = clipped(grads, optimizer.clip)
+    if optimizer.momentum is not None:
+        return _descent(optimizer.momentum, lr, params, grads, memory)
+    return _adam(optimizer, lr, params, grads, memory)
+
+
+def _descent(
+    momentum: float, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
+) -> tuple[list[Tensor], Moments]:
+    """Gradient descent with momentum: v <- momentum v + g, p <- p - lr v."""
+    rate = once(lr)
+    speed = [v * momentum + g for v, g in zip(memory.mean, grads, strict=True)]
+    moved = [p - v * _beside(rate, p) for p, v in zip(params, speed, strict=True)]
+    return moved, Moments(speed, memory.square, memory.updates + 1.0)
+
+
+def _adam(
+    adam: Optimizer, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
+) -> tuple[list[Tensor], Moments]:
+    """Kingma & Ba 2015, algorithm 1."""
     first, second = adam.betas
     count = memory.updates + 1.0
     # m/(1 - b1^t) / (sqrt(v/(1 - b2^t)) + eps), with both corrections drawn into two scalars

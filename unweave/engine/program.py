@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Batch, Method, Noise, player_parameters
-from unweave.engine.optim import Adam, Moments
+from unweave.engine.optim import Moments, Optimizer
 from unweave.ops.noise import fold, random_normal, random_uniform
 from unweave.ops.schedules import linear
 
@@ -24,7 +24,7 @@ class Program(NamedTuple):
     batch: int
     seed: Tensor
     hyper: Tensor  # one schedule row per field of method.Hyper
-    adams: Mapping[str, Adam]
+    optimizers: Mapping[str, Optimizer]
     owned: Mapping[str, list[str]]  # the parameters each player moves
     precision: str = "float32"  # "float32", "tf32" or "bf16"
     last: Tensor | None = None  # the step after which nothing moves
@@ -32,7 +32,7 @@ class Program(NamedTuple):
 
     def constants(self) -> list[Tensor]:
         """Every tensor a replica may have a value of its own for, in a fixed order."""
-        rates = [t for adam in self.adams.values() for t in (adam.lr, adam.clip)]
+        rates = [t for o in self.optimizers.values() for t in (o.lr, o.clip)]
         return [t for t in (self.seed, self.hyper, *rates, self.last, self.run) if t is not None]
 
     def next_batches(self) -> None:
@@ -43,13 +43,13 @@ class Program(NamedTuple):
     def with_constants(self, values: Iterator[Tensor]) -> Program:
         """The same program with other constants, from an iterator in the order of `constants`."""
         seed, hyper = next(values), next(values)
-        adams = {
-            player: adam._replace(lr=next(values), clip=None if adam.clip is None else next(values))
-            for player, adam in self.adams.items()
+        optimizers = {
+            player: own._replace(lr=next(values), clip=None if own.clip is None else next(values))
+            for player, own in self.optimizers.items()
         }
         last = None if self.last is None else next(values)
         run = None if self.run is None else next(values)
-        return self._replace(seed=seed, hyper=hyper, adams=adams, last=last, run=run)
+        return self._replace(seed=seed, hyper=hyper, optimizers=optimizers, last=last, run=run)
 
 
 class State(NamedTuple):

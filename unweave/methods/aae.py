@@ -27,9 +27,9 @@ class AAE(Method):
     phases = {"reconstruction": ("model",), "regularisation": ("critic", "encoder")}
     noise = PRIORS["normal"]
     recipe = {
-        "model": {"lr": 1e-4},
-        "critic": {"lr": 1e-4, "betas": (0.5, 0.9)},
-        "encoder": {"lr": 3e-5, "betas": (0.5, 0.9)},  # benchmarks/aae_rates.py
+        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
+        "critic": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "encoder": {"lr": 3e-5, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},  # benchmarks/aae_rates.py
     }
 
     def __init__(

@@ -32,9 +32,9 @@ class AAECluster(Method):
     }
     phases = {"reconstruction": ("model",), "regularisation": ("critics", "encoder")}
     recipe = {
-        "model": {"lr": 1e-4},
-        "critics": {"lr": 1e-4, "betas": (0.5, 0.9)},
-        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9)},
+        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
+        "critics": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
     }
 
     def __init__(

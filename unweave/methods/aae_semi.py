@@ -40,10 +40,10 @@ class AAESemi(Method):
         "classification": ("classifier",),
     }
     recipe = {
-        "model": {"lr": 1e-4},
-        "critics": {"lr": 1e-4, "betas": (0.5, 0.9)},
-        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9)},
-        "classifier": {"lr": 1e-4},
+        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
+        "critics": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
 
     def __init__(

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from unweave.contract import static_arguments
+from unweave.contract import Method, stages, static_arguments
 from unweave.data import DATASETS, Dataset, explain
 from unweave.evaluate import Evaluation
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 from unweave.nn.networks import GLOROT
+from unweave.runs import optimizer_name
 
 FOUND, PARTLY = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -128,6 +129,7 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
         "steps": plain(config["steps"]),
         "batch": plain(config["batch"]),
         "seed": plain(config["seed"]),
+        "optimizer": optimizer_name(config),
         "learning rate": next(iter(rates.values()), DASH) if same else joined([f"{p} {r}" for p, r in rates.items()]),
         "clip": joined(sorted({plain(s["clip"]) for s in config["optimizer"].values()})),
         "start": config.get("start", GLOROT),
@@ -161,22 +163,36 @@ def _command_words(config: Mapping[str, Any]) -> list[str]:
         words += ["--set", f"{name}={plain(value)}"]
     for option in ("steps", "batch", "seed"):
         words += [f"--{option}", plain(config[option])]
-    words += _optimizer_words(config["optimizer"], cls.recipe if cls else {})
+    words += _optimizer_words(config, cls)
     for option, default in (("start", GLOROT), ("precision", "float32"), ("engine", "auto")):
         if config.get(option, default) != default:
             words += [f"--{option}", config[option]]
     return words
 
 
-def _optimizer_words(optimizer: Mapping[str, Any], recipe: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """--lr where it is not the recipe's, --clip where it is on: both are one value for all players."""
-    words: list[str] = []
-    rates = {plain(s["lr"]) for s in optimizer.values()}
-    as_recipe = all(plain(s["lr"]) == plain(recipe.get(p, {}).get("lr")) for p, s in optimizer.items())
-    if not as_recipe and len(rates) == 1:
-        words += ["--lr", rates.pop()]
+def _optimizer_words(config: Mapping[str, Any], cls: type[Method] | None) -> list[str]:
+    """--optimizer and --lr where they are not the recipe's, --clip where it is on."""
+    optimizer, name = config["optimizer"], optimizer_name(config)
+    words = [] if name == "adam" else ["--optimizer", name]
+    recipe = {player: own for stage in (stages(cls) if cls else []) for player, own in stage.recipe.items()}
+    own = {player: recipe.get(player, {}) for player in optimizer}
+    rates = {p: plain(s["lr"]) for p, s in optimizer.items()}
+    published = {p: (r if name == "adam" else r.get("sgd", {})).get("lr") for p, r in own.items()}
+    if any(rates[player] != plain(published[player]) for player in rates):
+        player = next(iter(rates))
+        if len(set(rates.values())) == 1:
+            words += ["--lr", rates[player]]
+        elif first := published[player]:  # the recipe's, each times the same
+            words += ["--lr", "x" + plain(_over(optimizer[player]["lr"], first))]
     clips = {plain(s["clip"]) for s in optimizer.values()} - {"0"}
     return words + (["--clip", clips.pop()] if clips else [])
+
+
+def _over(rate: Any, own: float) -> Any:
+    """A rate as a multiple of another, without what rounding left."""
+    if isinstance(rate, list | tuple):
+        return (*(float(f"{end / own:.12g}") for end in rate[:2]), *rate[2:])
+    return float(f"{rate / own:.12g}")
 
 
 # --- sentences -----------------------------------------------------------------------------------------------------
