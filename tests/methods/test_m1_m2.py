@@ -110,6 +110,13 @@ def _square(method):
     return sum(parameter.square().sum() for parameter in method.upper.parameters())
 
 
+def test_weights_from_before_there_was_a_choice_use_all_coordinates(method):
+    old = {name: value for name, value in method.state_dict().items() if not name.endswith("used_Z")}
+    method.upper.nll.used_Z.zero_()
+    method.load_state_dict(old)
+    assert method.upper.nll.used_Z.tolist() == [1.0] * CODES
+
+
 def test_the_first_stage_keeps_account_of_what_each_coordinate_tells(batch):
     first = M1M2(INFO, latents=CODES, net="small").double()
     noise = {"eps": torch.randn(BATCH, CODES, dtype=torch.float64)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -203,6 +203,11 @@ class UsedCode(nn.Module):
         super().__init__()
         self.used_Z: Tensor
         self.register_buffer("used_Z", used_Z.to(torch.get_default_dtype()))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
+        """Older runs, which do not say, used all."""
+        state_dict.setdefault(f"{prefix}used_Z", torch.ones_like(self.used_Z))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def seen(self, code_BZ: Tensor) -> Tensor:
         return code_BZ * self.used_Z
