@@ -189,8 +189,6 @@ def _rate(own: float, lr: float | str | None) -> Any:
     ends = rate[:2] if isinstance(rate, tuple) else (rate,)
     if not all(0 <= end < math.inf for end in ends):
         raise UserError(f"lr {lr} is out of range; use 0 or more")
-    if factor == 1.0:
-        return rate
     return (factor * rate[0], factor * rate[1], *rate[2:]) if isinstance(rate, tuple) else factor * rate
 
 

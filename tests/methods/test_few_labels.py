@@ -21,7 +21,7 @@ from unweave.methods.few_labels import accepts_labels, few_labels
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic
 from unweave.ops.label_terms import LABEL_TERMS
-from unweave.report.text import command_parts
+from unweave.report.command import command_parts
 from unweave.train import prepare
 
 COMPOSE = ["vae", "beta_vae", "annealed_vae", "factor_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii", "info_vae"]

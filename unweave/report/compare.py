@@ -17,6 +17,7 @@ from unweave.evaluate import evaluate, load
 from unweave.methods import METHODS
 from unweave.metrics import agreement
 from unweave.report.agreement import hundredths, order_by_agreement, short_title
+from unweave.report.command import command_parts
 from unweave.report.dots import facets
 from unweave.report.page import HERE, _latents, _marked
 from unweave.report.sweep import (
@@ -34,7 +35,7 @@ from unweave.report.sweep import (
     verdict,
     words_for,
 )
-from unweave.report.text import DASH, command_parts, joined, number, percent
+from unweave.report.text import DASH, joined, number, percent
 from unweave.runs import RunFolder, write_atomic
 
 FEWEST_RUNS, FEWEST_SCORES = 5, 2  # for rank correlations between scores

@@ -18,6 +18,7 @@ from unweave.evaluate import Evaluation, Trained, evaluate, load
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 from unweave.report import text
+from unweave.report.command import command_parts
 from unweave.report.curves import Line, charts, columns, read_lines
 from unweave.report.panels import classes_panel, parts_panel, plane_panel
 from unweave.report.pictures import (
@@ -145,7 +146,7 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "factors": [text.pretty(name) for name in result.factor_names],
         "rows": result.rows,
         "charts": charts([run.lines]),
-        "command": text.command_parts(config) if cls else None,
+        "command": command_parts(config) if cls else None,
         "device": config["device"],
         "paper": cls.paper if cls else "",
         "equation": type(trained.method).equation,
