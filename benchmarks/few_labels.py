@@ -4,7 +4,10 @@
 
 Trains fleets (4 methods x (1 + 3 terms x 2 numbers of labels) x 5 seeds = 140 runs), goes on where it was stopped, and
 prints the median over seeds, with lowest and highest, of MIG and DCI disentanglement. Scores of every run are written
-to scores.csv in the folder, fleet after fleet. A smaller one: --methods beta_vae --labels 100 --terms xent --seeds 0-1
+to scores.csv in the folder, fleet after fleet. A smaller one: --methods beta_vae --labels 100 --terms none,xent
+--seeds 0-1. Of parts that ran beside each other, in folders of their own, --table prints one table:
+
+    python benchmarks/few_labels.py --table runs/few_labels-1/scores.csv runs/few_labels-2/scores.csv
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ def arguments_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default="beta_vae,factor_vae,beta_tcvae,dip_vae_i")
     parser.add_argument("--labels", default="100,1000", help="numbers of labelled observations")
-    parser.add_argument("--terms", default="xent,l2,cov")
+    parser.add_argument("--terms", default="none,xent,l2,cov", help="none is the method without labels")
     parser.add_argument("--gamma-sup", type=float, default=4.0)
     parser.add_argument("--data", default="sprites")
     parser.add_argument("--set", action="append", default=[], help="a setting of every method, such as latents=6")
@@ -40,6 +43,7 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=10_000, help="observations to score on")
     parser.add_argument("--log-every", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path("runs/few_labels"))
+    parser.add_argument("--table", type=Path, nargs="+", help="print the table of these scores and train nothing")
     return parser.parse_args()
 
 
@@ -47,9 +51,10 @@ def wanted_fleets(given: argparse.Namespace) -> list[list[dict[str, Any]]]:
     """Every method without labels, then with each term and number of them: the seeds of each, a folder a run."""
     same = {name: getattr(given, name) for name in ("data", "steps", "batch", "lr", "precision", "device", "log_every")}
     same |= dict(pair.split("=", 1) for pair in given.set)
-    told: list[tuple[str, dict[str, Any]]] = [("none", {})]
+    terms = given.terms.split(",")
+    told: list[tuple[str, dict[str, Any]]] = [("none", {})] if "none" in terms else []
     for count in given.labels.split(","):
-        for term in given.terms.split(","):
+        for term in (term for term in terms if term != "none"):
             options = {"semi_supervised": term, "gamma_sup": given.gamma_sup, "supervision": f"labels(n={count})"}
             told.append((f"{term}-{count}", options))
     return [
@@ -63,7 +68,10 @@ def wanted_fleets(given: argparse.Namespace) -> list[list[dict[str, Any]]]:
 
 
 def summary(frame: pd.DataFrame) -> str:
-    """A line for each method, term and number of labels."""
+    """A line for each method, term and number of labels, methods as they come, fewest labels first."""
+    methods = list(dict.fromkeys(frame["method"]))
+    place = frame["method"].map(methods.index), frame["supervision"].str.extract(r"n=(\d+)")[0].fillna("0").astype(int)
+    frame = frame.assign(place=place[0], count=place[1]).sort_values(["place", "count"], kind="stable")
     lines = [
         "| method | labels | term | runs | " + " | ".join(SCORES.values()) + " |",
         "|---" * (4 + len(SCORES)) + "|",
@@ -80,6 +88,9 @@ def _cell(values: pd.Series) -> str:
 
 def main() -> None:
     given = arguments_given()
+    if given.table:
+        print(summary(pd.concat([pd.read_csv(path, keep_default_na=False) for path in given.table])))
+        return
     scored: list[pd.DataFrame] = []
     for runs in wanted_fleets(given):  # each scored when it is trained: a later one may be interrupted
         done = uw.fit(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,8 @@ import torch
 from torch._inductor.exc import InductorError
 from toys import TwoPhases, program
 
-from unweave.engine.graph import Graph, one_at_a_time
+from unweave.engine import graph as engine
+from unweave.engine.graph import Graph, inductor, one_at_a_time
 from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state
 
@@ -39,7 +41,7 @@ with open(sys.argv[1], "w") as file:
 """
 
 
-def test_one_process_compiles_at_a_time_on_a_device(monkeypatch, tmp_path):
+def test_one_process_chooses_kernels_at_a_time_on_a_device(monkeypatch, tmp_path):
     """Another that holds the device's lock is waited for; a folder without locks is no reason to stop."""
     device = torch.device("cuda", 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="one"))
@@ -53,6 +55,27 @@ def test_one_process_compiles_at_a_time_on_a_device(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "missing"))
     with one_at_a_time(device):
         pass
+
+
+def test_processes_compile_beside_each_other_and_wait_for_the_first_run_alone(monkeypatch):
+    """Compiling takes most of a minute and no device: programs that did it in turns would wait for each other."""
+    said = []
+
+    @contextmanager
+    def waits(device):
+        said.append(f"waits for {device}")
+        yield
+        said.append("lets go")
+
+    def compiles(module, inputs, config_patches):
+        said.append(f"compiles with {config_patches}")
+        return lambda *given: said.append("runs") or module(*given)
+
+    monkeypatch.setattr(engine, "one_at_a_time", waits)
+    monkeypatch.setitem(sys.modules, "torch._inductor.compile_fx", SimpleNamespace(compile_fx=compiles))
+    step = inductor(torch.fx.symbolic_trace(lambda x: x + 1), [torch.zeros(2)], {"combo_kernels": True})
+    assert [step(torch.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0]] * 2
+    assert said == ["compiles with {'combo_kernels': True}", "waits for cpu", "runs", "lets go", "runs"]
 
 
 def test_the_compiler_does_not_see_the_command_line(monkeypatch):

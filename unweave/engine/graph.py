@@ -78,9 +78,9 @@ def recorded(
 
 @contextmanager
 def one_at_a_time(device: torch.device) -> Iterator[None]:
-    """Waits while another process of this user compiles for the same CUDA device.
+    """Waits while another process of this user chooses its kernels on the same CUDA device.
 
-    Kernels are chosen by timing them; timed beside another process, slow ones are chosen.
+    They are chosen by timing them; timed beside another process, slow ones are chosen.
     """
     with ExitStack() as held:
         if device.type == "cuda" and fcntl is not None:
@@ -89,6 +89,30 @@ def one_at_a_time(device: torch.device) -> Iterator[None]:
             with suppress(OSError):  # no such folder, or no locks on it: then not
                 fcntl.flock(held.enter_context(path.open("w")), fcntl.LOCK_EX)
         yield
+
+
+def inductor(module: fx.GraphModule, inputs: list[Tensor], options: dict[str, Any] | None = None) -> Callable:
+    """A backend of torch.compile: Inductor, which compiles beside other processes and then has the device to itself.
+
+    Kernels are compiled here, and chosen among when they first run.
+    """
+    from torch._inductor.compile_fx import compile_fx  # a second of imports that runs without it need not wait for
+
+    compiled: Any = compile_fx(module, inputs, config_patches=options)
+    device, chosen = inputs[0].device, False
+
+    def step(*given: Tensor) -> Any:
+        nonlocal chosen
+        if chosen:
+            return compiled(*given)
+        with one_at_a_time(device):
+            result = compiled(*given)
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+        chosen = True
+        return result
+
+    return step
 
 
 @contextmanager
@@ -120,9 +144,8 @@ class Graph:
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
         self.inputs, halves = step_inputs(program, self.state, self.sums)
         module = recorded(program, self.state, self.sums, advance, exact=exact)
-        with one_at_a_time(program.seed.device):
-            self.step = self._compiled(module, backend)
-            self.replay = self._capture() if capture and program.seed.is_cuda else self._once
+        self.step = self._compiled(module, backend)
+        self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
             tensor.copy_(value)
@@ -137,7 +160,8 @@ class Graph:
             return module
         tried = _OPTIONS if self.program.seed.is_cuda and backend == "inductor" else [None]
         for options in tried:
-            self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=backend, options=options)
+            compiler = inductor if backend == "inductor" else backend
+            self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=compiler, options=options)
             try:
                 with _no_arguments():
                     self._once()
