@@ -7,6 +7,7 @@
 # SECONDS (600) or when all are done. Called again it waits on, begins nothing twice, and says how far each is; its
 # output is in FOLDER/logs. To stop one, tell the service first, for a client that is killed takes all others with it:
 #   echo "terminate_client SERVER PID" | nvidia-cuda-mps-control      (SERVER from: echo get_server_list | ...)
+# To let others go first, kill -STOP one and later -CONT: it goes on where it was, and nobody else notices.
 set -u
 folder=${1:?give a folder of scripts} seconds=${2:-600} logs=$1/logs
 export CUDA_MPS_PIPE_DIRECTORY=${CUDA_MPS_PIPE_DIRECTORY:-/tmp/mps} CUDA_MPS_LOG_DIRECTORY=${CUDA_MPS_LOG_DIRECTORY:-/tmp/mps-log}
