@@ -1,5 +1,6 @@
 """Training into run folders: methods of your own, stages, kills, divergence."""
 
+import json
 import math
 from typing import ClassVar
 
@@ -116,6 +117,24 @@ def test_killed_in_either_stage_and_resumed(digits, tmp_path, records):
     for (name, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
         assert torch.equal(a, b), name
     assert whole.folder.logs() == resumed.folder.logs()
+
+
+def test_a_run_from_before_a_setting_was_there_goes_on_as_without_it(digits, tmp_path):
+    """Its config does not name it."""
+    options = {"net": "small", **OPTIONS, "steps": 4, "checkpoint_every": 2}
+
+    def kill(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        uw.train("aae_cluster", digits, out=tmp_path / "run", observe=kill, **options)
+    file = tmp_path / "run" / "config.json"
+    config = json.loads(file.read_text())
+    del config["hyper"]["class_weight"]
+    file.write_text(json.dumps(config))
+    resumed, whole = uw.resume(tmp_path / "run"), uw.train("aae_cluster", digits, out=tmp_path / "whole", **options)
+    for (name, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
 
 
 def test_the_time_is_noted_at_checkpoints(digits, tmp_path):

@@ -98,7 +98,8 @@ def build(
 def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:
     """What the engine needs to know of one stage of a run."""
     device = config["device"]
-    rows = [schedule_row(_row(config["hyper"][name]), device) for name in knobs(type(method))]
+    given = config["hyper"]  # that of a run from before a setting was there lacks it
+    rows = [schedule_row(_row(given.get(name, knob.default)), device) for name, knob in knobs(type(method)).items()]
     optimizers = {player: _optimizer(s, device) for player, s in config["optimizer"].items()}
     seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
     # Supervision that no stage can use is refused; what one stage needs, another may do without.

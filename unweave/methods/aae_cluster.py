@@ -19,10 +19,11 @@ class AAECluster(Method):
 
     class Hyper(NamedTuple):
         dropout: Annotated[Tensor, Knob(0.2, "share of the encoder's input pixels set to 0", paper="0.2", high=0.9)]
+        class_weight: Annotated[Tensor, Knob(1.0, "weight of the encoder's loss against the critic of clusters", "1")]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
-        "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - E_q(y)[log D_y(y)], "
+        "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - class_weight E_q(y)[log D_y(y)], "
         "D the critics' chances of being from the prior"
     )
     players = {
@@ -62,7 +63,7 @@ class AAECluster(Method):
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon}, state)
-        game = heads_contest(self.style_critic, self.class_critic, found, noise)
+        game = heads_contest(self.style_critic, self.class_critic, found, noise, hyper.class_weight)
         return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
 
     def encode(self, x_BCHW: Tensor) -> Tensor:

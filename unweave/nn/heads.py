@@ -64,9 +64,16 @@ class HeadsContest(NamedTuple):
 
 
 def heads_contest(
-    style_critic: nn.Module, class_critic: nn.Module, found: Heads, noise: dict[str, Tensor]
+    style_critic: nn.Module,
+    class_critic: nn.Module,
+    found: Heads,
+    noise: dict[str, Tensor],
+    class_weight: Tensor | float = 1.0,
 ) -> HeadsContest:
-    """The style against the standard normal distribution, the class against one-hot vectors, all equally likely."""
+    """The style against the standard normal distribution, the class against one-hot vectors, all equally likely.
+
+    `class_weight` is of the encoder's loss in the second; the critics do not know it.
+    """
     style = contest(style_critic, found.style_BZ, noise["prior"])
     one_hot_BY = one_hot_sample(noise["place"][:, 0], found.logits_BY.shape[1])
     classes = contest(class_critic, found.class_BY, one_hot_BY)
@@ -75,7 +82,7 @@ def heads_contest(
         "style_critic": style.critic, "class_critic": classes.critic,
         "style_critic_accuracy": style.accuracy, "class_critic_accuracy": classes.accuracy,
     }  # fmt: skip
-    return HeadsContest(style.critic + classes.critic, style.generator + classes.generator, logs)
+    return HeadsContest(style.critic + classes.critic, style.generator + class_weight * classes.generator, logs)
 
 
 def at_least(name: str, value: int, least: int) -> int:
