@@ -69,9 +69,9 @@ def wanted_fleets(given: argparse.Namespace) -> list[list[dict[str, Any]]]:
 
 def summary(frame: pd.DataFrame) -> str:
     """A line for each method, term and number of labels, methods as they come, fewest labels first."""
-    methods = list(dict.fromkeys(frame["method"]))
-    place = frame["method"].map(methods.index), frame["supervision"].str.extract(r"n=(\d+)")[0].fillna("0").astype(int)
-    frame = frame.assign(place=place[0], count=place[1]).sort_values(["place", "count"], kind="stable")
+    place = frame["method"].map(list(dict.fromkeys(frame["method"])).index)
+    count = frame["supervision"].str.extract(r"n=(\d+)")[0].fillna("0").astype(int)
+    frame = frame.assign(place=place, count=count).sort_values(["place", "count"], kind="stable")
     lines = [
         "| method | labels | term | runs | " + " | ".join(SCORES.values()) + " |",
         "|---" * (4 + len(SCORES)) + "|",
