@@ -10,6 +10,9 @@ import torch
 
 import unweave as uw
 from unweave import cli, runs
+from unweave.cli_about import STATIC_HELP
+from unweave.contract import stages, static_arguments
+from unweave.methods import METHODS
 
 TINY = ["--data", "digits", "--set", "net=mlp", "--set", "latents=3", "--steps", "3", "--batch", "4", "--device", "cpu"]
 
@@ -69,6 +72,12 @@ def test_info_tells_equation_defaults_and_paper(capsys):
     assert code == 0
     for word in ("gamma", "35", "KL(q(z) || prod_j q(z_j))", "one_batch", "Kim and Mnih"):
         assert word in out
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_info_says_what_every_setting_means(name):
+    fixed = {argument for stage in stages(METHODS[name]) for argument in static_arguments(stage)}
+    assert fixed <= STATIC_HELP.keys()
 
 
 BAD = [
