@@ -158,9 +158,9 @@ class Graph:
         """
         if backend == "none":
             return module
+        compiler = inductor if backend == "inductor" else backend
         tried = _OPTIONS if self.program.seed.is_cuda and backend == "inductor" else [None]
         for options in tried:
-            compiler = inductor if backend == "inductor" else backend
             self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=compiler, options=options)
             try:
                 with _no_arguments():
