@@ -1,0 +1,60 @@
+"""What moves the errors of the adversarial autoencoders: runs of study makhzani2015 on MNIST with settings changed.
+
+    python benchmarks/aae_gap.py aae_semi --set "supervision=labels(n=100, balanced=True, seed=3)" --seeds 0-2
+    python benchmarks/aae_gap.py aae_semi --set steps=450000 --set "lr=linear(5e-4, 0, 450000)" --seeds 0,3
+    python benchmarks/aae_gap.py aae_cluster --set "class_weight=linear(0, 1, 6000)"
+
+Trains one fleet of the study's first row of that method (100 labels, 16 clusters), goes on where it was stopped, prints
+the errors as the study counts them, and writes every run's to scores.csv in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import unweave as uw
+from unweave.cli_sweep import read_seeds
+from unweave.runs import write_atomic
+from unweave.studies.makhzani2015 import STUDY
+
+
+def arguments_given() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("method", choices=("aae_semi", "aae_cluster"))
+    parser.add_argument("--set", action="append", default=[], help="a setting of the run, name=value")
+    parser.add_argument("--seeds", default="0-4")
+    parser.add_argument("--path", help="folder with the files of MNIST, else the cache, or downloaded")
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, default=Path("runs/aae_gap"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments_given()
+    first = next(run for run in STUDY.runs("full") if run["method"] == given.method)
+    changed = dict(pair.split("=", 1) for pair in given.set)
+    data = first["data"] if given.path is None else first["data"].replace(")", f", path={given.path!r})")
+    same: dict[str, Any] = {**first, **changed, "data": data, "precision": given.precision, "device": given.device}
+    same |= {name: int(same[name]) for name in ("steps", "batch", "log_every", "latents")}
+    runs = [{**same, "seed": seed, "out": given.out / f"seed{seed}"} for seed in read_seeds(given.seeds)]
+    done = uw.fit(runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True))
+    assert STUDY.extra is not None
+    what = {"method": given.method, "changed": " ".join(given.set)}
+    frame = pd.DataFrame(
+        [what | {"seed": run["seed"], **STUDY.extra(found)} for run, found in zip(runs, done, strict=True)]
+    )
+    write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
+    print("\n" + frame.to_string(index=False))
+
+
+def _progress(told: Any) -> str:
+    return f"{told.finished} of {told.runs} runs, {told.rate:,.0f} model-steps/s, {told.left / 60:.0f} min left   "
+
+
+if __name__ == "__main__":
+    main()
