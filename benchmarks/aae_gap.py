@@ -18,6 +18,7 @@ import pandas as pd
 
 import unweave as uw
 from unweave.cli_sweep import read_seeds
+from unweave.evaluate import Trained
 from unweave.runs import write_atomic
 from unweave.studies.makhzani2015 import STUDY
 
@@ -45,9 +46,8 @@ def main() -> None:
     done = uw.fit(runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True))
     assert STUDY.extra is not None
     what = {"method": given.method, "changed": " ".join(given.set)}
-    frame = pd.DataFrame(
-        [what | {"seed": run["seed"], **STUDY.extra(found)} for run, found in zip(runs, done, strict=True)]
-    )
+    ended = [(run["seed"], found) for run, found in zip(runs, done, strict=True) if isinstance(found, Trained)]
+    frame = pd.DataFrame([what | {"seed": seed, **STUDY.extra(found)} for seed, found in ended])
     write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
     print("\n" + frame.to_string(index=False))
 
