@@ -14,6 +14,7 @@ import torch
 import unweave as uw
 from unweave import cohort
 from unweave.cohort import Diverged
+from unweave.engine.fleet import Together
 from unweave.fleet import expand, fit
 from unweave.runs import RunFolder
 
@@ -84,6 +85,18 @@ def test_replicas_stop_at_their_own_steps(tmp_path):
         folder = next((tmp_path / "fleet").glob(f"*steps{run['steps']}-*"))
         assert distance(weights(folder), weights(alone.folder.path)) < 1e-5
         assert [r["step"] for r in RunFolder(folder).logs()] == [r["step"] for r in alone.folder.logs()]
+
+
+def test_no_step_is_computed_past_the_last(tmp_path, monkeypatch):
+    """Records are made every 1,000 steps, the runs have 5 and 7."""
+    asked, run = [], Together.run
+    monkeypatch.setattr(Together, "run", lambda self, steps: asked.append(steps) or run(self, steps))
+    fit(
+        [{**QUICK, "steps": 5 + 2 * seed, "log_every": 1000, "seed": seed} for seed in (0, 1)],
+        out=tmp_path,
+        strategy="batched",
+    )
+    assert asked == [7]
 
 
 def test_a_poisoned_replica_leaves_its_neighbours_untouched(tmp_path):

@@ -199,7 +199,7 @@ def _fit_stage(
     clock.begin(sum(steps))
     while going := [k for k in range(len(cohort)) if steps[k] < lasts[k] and k not in lost]:
         # Records stay on multiples of log_every even where runs stand at different steps.
-        asked = min(chunk - steps[k] % chunk for k in going)
+        asked = min(*(chunk - steps[k] % chunk for k in going), max(lasts[k] - steps[k] for k in going))
         done = fleet.run(asked)
         for k in going:
             if done[k].moved < min(asked, lasts[k] - steps[k]):
