@@ -116,8 +116,7 @@ STUDY = Study(
         "label of that one of the last 10,000 training images that belongs to it most",
         "full: 150,000 steps of 100 images, 250 passes over the data, at a rate that falls from 0.0005 to 0; the "
         "paper's are 5,000 with labels and 1,500 without, at rates that fall in two steps (recalled); 60,000 for "
-        "aae_reduce, of which no published number is here; on Fashion-MNIST, of which the paper has nothing, all is as "
-        "on MNIST",
+        "aae_reduce and on Fashion-MNIST, of which no published number is here; all else is the same there",
         "quick: another data set, 1,797 small digits in 16 x 16, a quarter of which are the test images, and too few "
         "steps to compare anything with the paper",
     ),

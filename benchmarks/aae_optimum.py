@@ -1,0 +1,138 @@
+"""aae_cluster: does its objective prefer the classes? Clusters that begin as classes against those that begin free.
+
+    python benchmarks/aae_optimum.py --told 0,4000 --steps 12000 --width 400 --data "mnist(part='train', size=28)"
+
+Every run is the method with as many clusters as there are classes. For the first `told` steps a cross-entropy of all
+labels holds each cluster to its class; then the labels are taken away, and training goes on as the method has it.
+Prints, every so often, the training losses and the share of the images not trained on whose cluster's commonest label
+is not theirs. Were the classes where the objective is lowest, runs that begin there would stay, and reconstruct better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any, NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+
+from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
+from unweave.contract import Batch, DataInfo, Method, Out, Representation
+from unweave.data import Dataset, load_data
+from unweave.engine.program import initial_state
+from unweave.methods.aae_cluster import AAECluster
+from unweave.metrics import cluster_error
+from unweave.nn.critic import Critic
+from unweave.nn.heads import batch_heads
+from unweave.nn.networks import start_weights
+from unweave.nn.normed import NormedEncoder
+from unweave.ops.partial_labels import cross_entropy
+from unweave.studies.study import held_out
+
+SHOWN = ("recon", "style_critic_accuracy", "class_critic_accuracy")
+
+
+@final
+class ToldClusters(Method):
+    """The method, and a third phase in which labels say the cluster."""
+
+    class Hyper(NamedTuple):
+        dropout: Tensor
+        class_weight: Tensor
+
+    paper, equation = AAECluster.paper, AAECluster.equation
+    needs = ("x", "labelled", "labels")
+    players = {
+        **{player: tuple(f"inner.{part}" for part in parts) for player, parts in AAECluster.players.items()},
+        "classifier": ("inner.autoencoder.encoder",),
+    }
+    phases = {**AAECluster.phases, "classification": ("classifier",)}
+    recipe = {**AAECluster.recipe, "classifier": {"lr": 1e-4}}
+
+    def __init__(self, data: DataInfo, *, width: int) -> None:
+        super().__init__()
+        clusters = data.labels[0]
+        self.inner = AAECluster(data, clusters=clusters, net="makhzani", likelihood="gaussian")
+        self.noise, self.latents = self.inner.noise, self.inner.latents
+        narrow(self.inner, data.shape, width)
+
+    def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
+        if phase != "classification":
+            out = self.inner(batch, noise, hyper, step, phase)
+            return out._replace(state={f"inner.{name}": value for name, value in out.state.items()})
+        found, _ = batch_heads(self.inner.autoencoder, batch.labelled, self.inner.clusters)  # type: ignore[arg-type]
+        loss = cross_entropy(found.logits_BY, batch.labels[:, 0]).mean()  # type: ignore[index]
+        return Out({"classifier": loss}, {"cross_entropy": loss})
+
+    def representation(self) -> Representation:
+        return self.inner.representation()
+
+
+def narrow(method: AAECluster, shape: tuple[int, ...], width: int) -> None:
+    """Two hidden layers of this width in place of every network's."""
+    pixels, code = math.prod(shape), method.latents + method.clusters
+    encoder = [nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
+    decoder = [nn.Linear(code, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, pixels)]
+    method.autoencoder.encoder = NormedEncoder(
+        nn.Sequential(*encoder, nn.Linear(width, 2 * code)), classes=method.clusters
+    )
+    method.autoencoder.decoder = nn.Sequential(*decoder, nn.Unflatten(1, shape))
+    start_weights(method.autoencoder)
+    method.style_critic = Critic(method.latents, width=width, depth=2)
+    method.class_critic = Critic(method.clusters, width=width, depth=2)
+
+
+def wrong(method: ToldClusters, data: Dataset, test: Dataset) -> float:
+    """In per cent."""
+    with torch.no_grad():
+        found = [_clusters(method, part, rows) for part, rows in ((test, test.size), (data, data.size // 6))]
+    return 100.0 * cluster_error(*found[0], validation=found[1], by="most")
+
+
+def _clusters(method: ToldClusters, data: Dataset, rows: int) -> tuple[Tensor, Tensor]:
+    device = next(method.parameters()).device
+    index_N = torch.arange(data.size - rows, data.size, device=device)
+    cluster = method.representation().cluster
+    assert cluster is not None
+    return torch.cat([cluster(data.images(part)) for part in index_N.split(2000)]), data.factors(index_N)[:, 0]
+
+
+def train(told: int, seed: int, given: argparse.Namespace) -> None:
+    device = find_device(given.device)
+    config: dict[str, Any] = {"arguments": {"width": given.width}, "hyper": {"dropout": 0.2, "class_weight": 1.0}}
+    config |= {"seed": seed, "device": device, "batch": 100, "precision": "float32", "supervision": "labels()"}
+    rate = (given.lr, 0.0, float(given.steps), 0.0)
+    config["optimizer"] = optimizer_settings(ToldClusters, rate, 0.0)
+    config["optimizer"]["classifier"]["lr"] = (given.lr if told else 0.0, 0.0, 1.0, float(told))  # ends there
+    data, test = load_data(given.data).to(device), None
+    test = held_out(data).to(device)
+    torch.manual_seed(seed)
+    method = build(ToldClusters, config, data)
+    runner = make_engine(build_program(config, method, data), initial_state(method), "auto")
+    for done in range(given.every, given.steps + 1, given.every):
+        logs = runner.run(given.every)
+        method.load_state_dict({**runner.state.params, **runner.state.buffers})
+        cells = [f"{logs[name]:.2f}" for name in SHOWN] + [f"{wrong(method, data, test):.1f}"]
+        print(f"| {told} | {seed} | {done} | " + " | ".join(cells) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--told", default="0,4000", help="steps with labels, one or several")
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--steps", type=int, default=12_000)
+    parser.add_argument("--every", type=int, default=1000)
+    parser.add_argument("--width", type=int, default=400)
+    parser.add_argument("--lr", type=float, default=5e-4)
+    parser.add_argument("--data", default="mnist(part='train', size=28)")
+    parser.add_argument("--device", default="auto")
+    given = parser.parse_args()
+    print("| told | seed | step | reconstruction, nats | style critic | cluster critic | wrong, % |\n|" + "---|" * 7)
+    for told in given.told.split(","):
+        for seed in given.seeds.split(","):
+            train(int(told), int(seed), given)
+
+
+if __name__ == "__main__":
+    main()
