@@ -16,9 +16,9 @@ FACTOR = "labels(n=100, factors=['digit'], balanced=True)"
 def test_reconstruction_by_hand(labels):
     """The decoder sees the sum of style and place; places closer than eta push each other away."""
     c = Headed(AAEReduce, labels=labels, clusters=4)
-    style, logits = c.raw(c.batch.x)
+    style, logits = c.raw(c.batch.x + 0.5 * c.noise["input"])
     code = style + sum(logits.softmax(1)[:, k : k + 1] * c.method.places_YZ[k] for k in range(4))
-    out = c.out("reconstruction", eta=9.0)
+    out = c.out("reconstruction", eta=9.0, sigma=0.5)
     places, close = c.method.places_YZ, 0.0
     for i in range(4):
         for j in range(i):
@@ -30,9 +30,9 @@ def test_reconstruction_by_hand(labels):
 @pytest.mark.parametrize("labels", [(4,), ()])
 def test_the_style_alone_is_held_to_the_normal_prior(labels):
     c = Headed(AAEReduce, labels=labels, clusters=4)
-    style, logits = c.raw(c.batch.x)
+    style, logits = c.raw(c.batch.x + 0.5 * c.noise["input"])
     classes, method = logits.softmax(1), c.method
-    out = c.out("regularisation")
+    out = c.out("regularisation", sigma=0.5)
     critics = critic_by_hand(method.style_critic, style, c.noise["prior"])
     critics = critics + critic_by_hand(method.class_critic, classes, c.one_hot(4))
     torch.testing.assert_close(out.losses["critics"], critics, **CLOSE)
@@ -42,9 +42,9 @@ def test_the_style_alone_is_held_to_the_normal_prior(labels):
 
 def test_classification_by_hand():
     c = Headed(AAEReduce)
-    logits, labels = c.raw(c.batch.labelled)[1], c.batch.labels[:, 0]
+    logits, labels = c.raw(c.batch.labelled + 0.5 * c.noise["input"])[1], c.batch.labels[:, 0]
     right = torch.stack([logits.softmax(1)[b, labels[b]] for b in range(6)])
-    torch.testing.assert_close(c.out("classification").losses["classifier"], -right.log().mean())
+    torch.testing.assert_close(c.out("classification", sigma=0.5).losses["classifier"], -right.log().mean())
 
 
 def test_places_apart_cost_nothing_and_close_ones_are_pushed_away():

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.critic import Critic
@@ -26,6 +26,7 @@ class AAEReduce(Method):
     """Makhzani et al. 2015, section 7 and figure 10; with labels if the supervision gives them."""
 
     class Hyper(NamedTuple):
+        sigma: Annotated[Tensor, Knob(0.3, "standard deviation of the noise on the encoder's input")]
         eta: Annotated[Tensor, Knob(4.0, "distance under which two cluster heads push each other away")]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
@@ -44,7 +45,6 @@ class AAEReduce(Method):
         "regularisation": ("critics", "encoder"),
         "classification": ("classifier",),
     }
-    noise = HEAD_NOISE
     recipe = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
         "critics": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
@@ -60,7 +60,7 @@ class AAEReduce(Method):
         clusters: int = 0,
         net: str = "locatello",
         likelihood: str = "bernoulli",
-        normed: bool = False,
+        normed: bool = True,
     ) -> None:
         super().__init__()
         self.latents = at_least("latents", latents, 1)
@@ -71,6 +71,7 @@ class AAEReduce(Method):
         else:
             self.players = {p: parts for p, parts in self.players.items() if p != "classifier"}
             self.phases = {p: movers for p, movers in self.phases.items() if p != "classification"}
+        self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         encoder = build_networks(net, data.shape, latents + self.clusters)[0]  # of both heads
         self.autoencoder.encoder = NormedEncoder(encoder, hidden=normed, classes=0 if self.told else self.clusters)
@@ -80,7 +81,7 @@ class AAEReduce(Method):
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         x = batch.labelled if phase == "classification" else batch.x
-        found, state = batch_heads(self.autoencoder, x, self.clusters)  # type: ignore[arg-type]
+        found, state = batch_heads(self.autoencoder, x + hyper.sigma * noise["input"], self.clusters)  # type: ignore[operator]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, self._code(found)).mean()  # type: ignore[arg-type]
             close = closeness(self.places_YZ, hyper.eta)
