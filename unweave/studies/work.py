@@ -59,12 +59,7 @@ def chosen_runs(
         runs = [{**run, "seed": seed} for run in alone.values() for seed in seeds]
     if path is not None:
         runs = _found_at(runs, Path(path))
-    return [_logged({**run, **given}) for run in runs]
-
-
-def _logged(run: RunSpec) -> RunSpec:
-    """Fewer steps than there are between two records would take as long as all those."""
-    return {**run, "log_every": min(run["log_every"], run["steps"])} if "log_every" in run else run
+    return [{**run, **given} for run in runs]
 
 
 def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
