@@ -19,8 +19,10 @@ import pandas as pd
 import unweave as uw
 from unweave.cli_sweep import read_seeds
 from unweave.evaluate import Trained
+from unweave.progress import shown_fleet
 from unweave.runs import write_atomic
 from unweave.studies.makhzani2015 import STUDY
+from unweave.studies.work import chosen_runs
 
 
 def arguments_given() -> argparse.Namespace:
@@ -37,23 +39,19 @@ def arguments_given() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments_given()
-    first = next(run for run in STUDY.runs("full") if run["method"] == given.method)
-    changed = dict(pair.split("=", 1) for pair in given.set)
-    data = first["data"] if given.path is None else first["data"].replace(")", f", path={given.path!r})")
-    same: dict[str, Any] = {**first, **changed, "data": data, "precision": given.precision, "device": given.device}
+    only = {"method": [given.method], "data": ["mnist"]}
+    rows = chosen_runs(STUDY, "full", only=only, path=given.path, precision=given.precision, device=given.device)
+    same: dict[str, Any] = {**rows[0], **dict(pair.split("=", 1) for pair in given.set)}
     same |= {name: int(same[name]) for name in ("steps", "batch", "log_every", "latents")}
     runs = [{**same, "seed": seed, "out": given.out / f"seed{seed}"} for seed in read_seeds(given.seeds)]
-    done = uw.fit(runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True))
+    with shown_fleet() as observe:
+        done = uw.fit(runs, out=given.out, resume=True, observe=observe)
     assert STUDY.extra is not None
     what = {"method": given.method, "changed": " ".join(given.set)}
     ended = [(run["seed"], found) for run, found in zip(runs, done, strict=True) if isinstance(found, Trained)]
     frame = pd.DataFrame([what | {"seed": seed, **STUDY.extra(found)} for seed, found in ended])
     write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
-    print("\n" + frame.to_string(index=False))
-
-
-def _progress(told: Any) -> str:
-    return f"{told.finished} of {told.runs} runs, {told.rate:,.0f} model-steps/s, {told.left / 60:.0f} min left   "
+    print(frame.to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ is not theirs. Were the classes where the objective is lowest, runs that begin t
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any, NamedTuple, final
 
 import torch
-from torch import Tensor, nn
+from aae_rates import dense
+from torch import Tensor
 
 from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
 from unweave.contract import Batch, DataInfo, Method, Out, Representation
@@ -72,13 +72,8 @@ class ToldClusters(Method):
 
 def narrow(method: AAECluster, shape: tuple[int, ...], width: int) -> None:
     """Two hidden layers of this width in place of every network's."""
-    pixels, code = math.prod(shape), method.latents + method.clusters
-    encoder = [nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
-    decoder = [nn.Linear(code, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, pixels)]
-    method.autoencoder.encoder = NormedEncoder(
-        nn.Sequential(*encoder, nn.Linear(width, 2 * code)), classes=method.clusters
-    )
-    method.autoencoder.decoder = nn.Sequential(*decoder, nn.Unflatten(1, shape))
+    encoder, method.autoencoder.decoder = dense(shape, method.latents + method.clusters, width)
+    method.autoencoder.encoder = NormedEncoder(encoder, classes=method.clusters)
     start_weights(method.autoencoder)
     method.style_critic = Critic(method.latents, width=width, depth=2)
     method.class_critic = Critic(method.clusters, width=width, depth=2)

@@ -25,15 +25,19 @@ from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.settings import resolve
 
 
-def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespace) -> None:
-    """Networks of two hidden layers of this width in place of all three, for a quick look on a CPU."""
-    torch.manual_seed(arguments.seed)
-    pixels, width, latents = math.prod(shape), arguments.width, method.latents
+def dense(shape: tuple[int, ...], code: int, width: int) -> tuple[nn.Sequential, nn.Sequential]:
+    """An encoder and a decoder of two hidden layers of this width, for a quick look on a CPU."""
+    pixels = math.prod(shape)
     encoder = [nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
-    decoder = [nn.Linear(latents, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, pixels)]
-    method.autoencoder.encoder = nn.Sequential(*encoder, nn.Linear(width, 2 * latents))
-    method.autoencoder.decoder = nn.Sequential(*decoder, nn.Unflatten(1, shape))
-    method.critic = Critic(latents, width=width, depth=2)
+    decoder = [nn.Linear(code, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, pixels)]
+    return nn.Sequential(*encoder, nn.Linear(width, 2 * code)), nn.Sequential(*decoder, nn.Unflatten(1, shape))
+
+
+def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespace) -> None:
+    """Networks of this width in place of all three."""
+    torch.manual_seed(arguments.seed)
+    method.autoencoder.encoder, method.autoencoder.decoder = dense(shape, method.latents, arguments.width)
+    method.critic = Critic(method.latents, width=arguments.width, depth=2)
     start_weights(method.autoencoder)
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 import unweave as uw
 from unweave.build import find_device
 from unweave.cli_sweep import read_seeds
+from unweave.progress import shown_fleet
 from unweave.runs import write_atomic
 
 SCORES = {"mig": "MIG", "dci.disentanglement": "DCI disentanglement"}
@@ -93,19 +94,14 @@ def main() -> None:
         return
     scored: list[pd.DataFrame] = []
     for runs in wanted_fleets(given):  # each scored when it is trained: a later one may be interrupted
-        done = uw.fit(
-            runs, out=given.out, resume=True, observe=lambda told: print(_progress(told), end="\r", flush=True)
-        )
+        with shown_fleet() as observe:
+            done = uw.fit(runs, out=given.out, resume=True, observe=observe)
         frame = uw.score_runs(done, metrics=["mig", "dci"], rows=given.rows, device=find_device(given.device))
         frame["supervision"] = [run.get("supervision", "none") for run in runs]
         frame["term"] = [run.get("semi_supervised", "none") for run in runs]
         scored.append(frame)
         write_atomic(given.out / "scores.csv", pd.concat(scored).to_csv(index=False).encode())
-    print("\n" + summary(pd.concat(scored)))
-
-
-def _progress(told: Any) -> str:
-    return f"{told.finished} of {told.runs} runs, {told.rate:,.0f} model-steps/s, {told.left / 60:.0f} min left   "
+    print(summary(pd.concat(scored)))
 
 
 if __name__ == "__main__":
