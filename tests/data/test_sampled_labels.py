@@ -1,0 +1,108 @@
+"""Labels of some observations against their definition, by counting what is drawn."""
+
+import itertools
+
+import torch
+from drawn import Codes, Rows, classes, draw, is_uniform, key
+from scipy import stats
+
+from unweave.data import Sampler, load_data, supervised_info
+
+
+def labelled(text, data=None, count=20_000, seed=0):
+    data = data or Codes()
+    batch = draw(data, ("labelled", "labels"), text, count, seed=seed)
+    return classes(batch.labelled), batch.labels
+
+
+def test_so_many_observations_are_labelled():
+    for text, n in [
+        ("labels(n=7)", 7),
+        ("labels(n=0.25)", 15),
+        ("labels", 60),
+        ("labels(n=1.0)", 60),
+        ("labels(n=1)", 1),
+    ]:
+        shown, told = labelled(text)
+        index, counts = Codes().index(shown).unique(return_counts=True)
+        assert len(index) == n and (n == 1 or stats.chisquare(counts.numpy()).pvalue > 1e-3)
+        assert torch.equal(told, shown)
+
+
+def test_which_are_labelled_depends_on_the_seed_alone():
+    sets = [frozenset(Codes().index(labelled("labels(n=6)", seed=seed, count=500)[0]).tolist()) for seed in range(40)]
+    assert len(set(sets)) == 40 and all(len(s) == 6 for s in sets)
+    assert sets[3] == frozenset(Codes().index(labelled("labels(n=6)", seed=3, count=300)[0]).tolist())
+    fixed = [Codes().index(labelled("labels(n=6, seed=3)", seed=s, count=500)[0]).unique().tolist() for s in (0, 1)]
+    assert fixed[0] == fixed[1] == sorted(sets[3])
+
+
+def test_any_observation_may_be_labelled():
+    data = Codes((2, 3, 2))
+    sampler = Sampler(data, ("labels",), "labels(n=2)")
+    sets = torch.vmap(lambda seed: sampler.labelled.assigned(seed, torch.arange(2))[0])(torch.arange(20_000))
+    sets = sets.sort(1).values
+    pairs = torch.tensor(list(itertools.combinations(range(12), 2))) @ torch.tensor([12, 1])
+    assert is_uniform(torch.searchsorted(pairs, sets @ torch.tensor([12, 1])), 66)
+
+
+def test_a_fleet_hands_over_its_seeds():
+    """With the seed as a tensor the batch is that of the run that was built with it."""
+    text = "labels(n=9, noise=0.5, bins=2, permute=True)"
+    shared = Sampler(Codes(), ("labelled", "labels"), text)
+    for seed in (0, 5):
+        own = Sampler(Codes(), ("labelled", "labels"), text, seed=seed)(key(3), 32)
+        theirs = shared(key(3), 32, torch.tensor(seed))
+        assert torch.equal(own.labelled, theirs.labelled) and torch.equal(own.labels, theirs.labels)
+
+
+def test_labels_of_some_factors():
+    shown, told = labelled("labels(factors=['d', 'a'])")
+    assert torch.equal(told, shown[:, [3, 0]])
+
+
+def test_noisy_labels_are_wrong_as_often_as_said_and_stay_so():
+    data = Codes((10, 20, 30))
+    shown, told = labelled("labels(noise=0.3)", data, 6000)
+    index, first = data.index(shown), {}
+    assert all(first.setdefault(int(i), row.tolist()) == row.tolist() for i, row in zip(index, told))
+    whole = Sampler(data, ("labels",), "labels(noise=0.3)").labelled.table
+    wrong = whole[1] != data.factors(whole[0])
+    for k, size in enumerate(data.factor_sizes):
+        assert stats.binomtest(int(wrong[:, k].sum()), 6000, 0.3 * (1 - 1 / size)).pvalue > 1e-3
+        step = (whole[1][:, k] - data.factors(whole[0])[:, k]) % size
+        assert is_uniform(step[step > 0] - 1, size - 1)
+
+
+def test_binned_labels_keep_their_order():
+    shown, told = labelled("labels(bins=2)")
+    assert torch.equal(
+        told, torch.stack([shown[:, 0] * 2 // 3, shown[:, 1], shown[:, 2] // 2, shown[:, 3] * 2 // 5], 1)
+    )
+    assert supervised_info(Codes(), "labels(bins=2)").labels == (2, 1, 2, 2)
+
+
+def test_permuted_labels_are_renamed_one_to_one():
+    names = set()
+    for seed in range(30):
+        shown, told = labelled("labels(permute=True)", seed=seed, count=800)
+        for k, size in enumerate(Codes().factor_sizes):
+            pairs = torch.stack([shown[:, k], told[:, k]], 1).unique(dim=0)
+            assert len(pairs) == size and sorted(pairs[:, 1].tolist()) == list(range(size))
+        names.add(tuple(pairs[:, 1].tolist()))
+    assert len(names) > 20
+
+
+def test_balanced_labels():
+    for seed in range(3):
+        data = load_data("digits")
+        index, told = Sampler(data, ("labels",), "labels(n=100, balanced=True)", seed=seed).labelled.table
+        assert len(index.unique()) == 100 and torch.bincount(told[:, 0]).tolist() == [10] * 10
+        assert torch.equal(data.factors(index), told)
+
+
+def test_unknown_labels_are_told_as_such():
+    data = Rows([[0, -1], [-1, -1], [2, 0], [-1, 1]], (3, 2))
+    shown, told = labelled("labels(noise=0.5, permute=True)", data, 400)
+    assert sorted(shown[:, 2].unique().tolist()) == [0, 2, 3]
+    assert torch.equal(told < 0, shown[:, :2] < 0)
