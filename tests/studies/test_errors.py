@@ -78,6 +78,7 @@ def test_from_files_to_a_table_beside_the_published(only, tmp_path, monkeypatch)
     assert done.exit_code == 0, done.output
     frame = pd.read_csv(tmp_path / "out" / "scores.csv")
     assert len(frame) == 2 and frame["error"].between(0, 100).all()
+    assert list(frame["data"]) == [f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist")]
     table = pd.read_csv(tmp_path / "out" / "table.csv")
     assert table["published_low"].dropna().tolist() == [11.97 if name == "kingma2014" else 9.55]
     assert " on mnist, 1" in table["row"][0]

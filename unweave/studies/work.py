@@ -85,6 +85,12 @@ def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
     return [{**run, "data": texts[run["data"]]} for run in runs]
 
 
+def _anywhere(data: str) -> str:
+    """The data set as it is called where its files need no folder named: the same on every machine."""
+    name, options = parse_call(data)
+    return call_text(name, {n: v for n, v in options.items() if n != "path"}) if name in FILES else data
+
+
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
     check_name("only", name, sorted({name for run in runs for name in run}))
     for value in values:
@@ -233,7 +239,7 @@ def in_order(study: Study, runs: Sequence[RunSpec], frame: pd.DataFrame) -> pd.D
 
 def _about(study: Study, run: RunSpec, result: Trained | Diverged) -> dict[str, Any]:
     place, config = study.row(run), result.config
-    plain = {name: run.get(name, config.get(name)) for name in _PLAIN}
+    plain = {name: run.get(name, config.get(name)) for name in _PLAIN} | {"data": _anywhere(run["data"])}
     left = {n: v for n, v in run.items() if n not in (*_PLAIN, "device", "log_every")}
     took = {"seconds": math.nan, "models": math.nan, "device": config["device"], **result.folder.took}
     return {
