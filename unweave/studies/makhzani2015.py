@@ -92,7 +92,7 @@ def _clusters(run: Trained, data: Dataset, index_N: Tensor) -> tuple[Tensor, Ten
 QUOTED = "a list of results (wizwand.com)"
 CLUSTERED = "the table of the GMVAE paper (as accuracy)"
 DRAWN = "the caption of its figure of codes in the plane"
-ERRORS = {  # mean, provenance, where it stands
+ERRORS = {  # value, provenance, where it stands
     "aae_semi on mnist, 100 labels": (1.90, "second-hand", f"{QUOTED}; ±0.10 is recalled"),
     "aae_semi on mnist, 1000 labels": (1.60, "recalled", "its table of errors, ±0.08 recalled too"),
     "aae_semi on mnist, all labels": (0.85, "second-hand", f"{QUOTED}; ±0.02 is recalled"),
