@@ -123,8 +123,8 @@ STUDY = Study(
         "aae_reduce and on Fashion-MNIST, of which no published number is here; all else is the same there",
         "full is trained by Adam, the paper's by gradient descent, which does better for aae_semi with 100 labels in "
         "the one draw of them that was tried (docs/methods/aae_semi.md)",
-        "our settings (rates, normalised layers, noise) were compared by errors of the test images of MNIST, no others were "
-        "held back, so ours is flattered there a little; Fashion-MNIST has what was found on MNIST",
+        "our settings (rates, normalised layers, noise) were compared by errors of the test images of MNIST, no others "
+        "were held back, so ours is flattered there a little; Fashion-MNIST has what was found on MNIST",
         "quick: another data set, 1,797 small digits in 16 x 16, a quarter of which are the test images, and too few "
         "steps to compare anything with the paper",
     ),
