@@ -18,11 +18,11 @@ import pandas as pd
 
 import unweave as uw
 from unweave.cli_sweep import read_seeds
-from unweave.evaluate import Trained
 from unweave.progress import shown_fleet
 from unweave.runs import write_atomic
 from unweave.studies.makhzani2015 import STUDY
 from unweave.studies.work import chosen_runs
+from unweave.trained import Trained
 
 
 def arguments_given() -> argparse.Namespace:

@@ -29,10 +29,10 @@ from unweave.cohort import Diverged
 from unweave.data import Dataset, load_data
 from unweave.data.files.fsdd import spectrogram
 from unweave.data.views import subset
-from unweave.evaluate import Trained
 from unweave.fleet import fit
 from unweave.metrics import explicitness_score, modularity_score, recall_at_1
 from unweave.runs import environment
+from unweave.trained import Trained
 
 
 class Task(NamedTuple):

@@ -9,8 +9,9 @@ import argparse
 import json
 from pathlib import Path
 
-from unweave.evaluate import Trained, evaluate
+from unweave.evaluate import evaluate
 from unweave.fleet import expand, fit
+from unweave.trained import Trained
 
 
 def main() -> None:

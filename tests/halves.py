@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from unweave.contract import Part, Representation
 from unweave.data import Dataset
-from unweave.evaluate import Trained
 from unweave.runs import RunFolder
+from unweave.trained import Trained
 
 SIDE = 32
 

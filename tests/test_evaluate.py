@@ -11,8 +11,9 @@ import unweave as uw
 from unweave import cli, encoding
 from unweave.contract import Representation, UserError
 from unweave.data.arrays import Arrays
-from unweave.evaluate import evaluate, evaluate_arrays, load, read_npz, score_file
+from unweave.evaluate import evaluate, evaluate_arrays, read_npz, score_file
 from unweave.metrics import METRICS, importance_matrix
+from unweave.trained import load
 
 FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1).repeat(10, axis=0)
 CODES = FACTORS + np.random.default_rng(0).normal(scale=0.3, size=FACTORS.shape)

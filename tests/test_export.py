@@ -12,10 +12,10 @@ from PIL import Image
 import unweave
 from unweave import UserError
 from unweave.data.arrays import Arrays
-from unweave.evaluate import Trained
 from unweave.export import encode_files, export, image_files, read_image
 from unweave.methods import METHODS
 from unweave.runs import RunFolder
+from unweave.trained import Trained
 
 GREY, COLOUR = (1, 8, 8), (3, 16, 16)
 

@@ -5,10 +5,11 @@ from unweave.compare import score_runs
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
 from unweave.data import load_data
 from unweave.estimator import Unweaver
-from unweave.evaluate import Evaluation, Trained, evaluate, evaluate_arrays, load
+from unweave.evaluate import Evaluation, evaluate, evaluate_arrays
 from unweave.fleet import expand, fit
 from unweave.predict import class_error, predict
 from unweave.train import resume, train
+from unweave.trained import Trained, load
 from unweave.version import __version__
 
 __all__ = [

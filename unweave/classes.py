@@ -18,7 +18,7 @@ from unweave.data import Dataset, Sampler, load_data
 from unweave.data.labelling import LabelledSet
 from unweave.data.table import shown
 from unweave.encoding import chosen_rows
-from unweave.evaluate import Trained, load
+from unweave.trained import Trained, load
 
 BATCH = 512
 Classify = Callable[[Tensor], tuple[Tensor, ...]]

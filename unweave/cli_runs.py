@@ -102,8 +102,8 @@ def encode(
     out: Annotated[Path, typer.Option("--out", "-o", help="the .npz to write")] = Path("codes.npz"),
 ) -> None:
     """Codes of your pictures: arrays `codes` and `files` in an .npz."""
-    from unweave.evaluate import load
     from unweave.export import encode_files
+    from unweave.trained import load
 
     count = encode_files(load(run), images, out)
     out_console.print(f"[bold]{out}[/bold]: codes of {count} pictures.")
@@ -119,10 +119,10 @@ def predict(
 ) -> None:
     """The class of every picture and how sure the model is, as a .csv."""
     from unweave.build import find_device
-    from unweave.evaluate import load
     from unweave.export import write_output
     from unweave.predict import accuracy_lines
     from unweave.predict import predict as classes_of
+    from unweave.trained import load
 
     trained = load(run, device=find_device(device))
     if str(out.expanduser().resolve()) == trained.config["data_options"].get("factors"):
@@ -140,8 +140,8 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the file to write")] = None,
 ) -> None:
     """Save the encoder as a program that runs without unweave."""
-    from unweave.evaluate import load
     from unweave.export import export as write_export
+    from unweave.trained import load
 
     trained = load(run)
     made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)

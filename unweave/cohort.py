@@ -21,8 +21,8 @@ from unweave.data import Dataset
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.fleet import Fleet, make_fleet
 from unweave.engine.program import State, initial_state
-from unweave.evaluate import Trained, load
 from unweave.runs import RunFolder, timed
+from unweave.trained import Trained, load
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0  # hundreds of states are gigabytes: what a kill costs is bounded in time instead
 _MEMORY_SHARE = 0.8

@@ -16,10 +16,11 @@ from unweave.cohort import Diverged
 from unweave.contract import Method, UserError
 from unweave.data import Dataset
 from unweave.encoding import chosen_rows, fingerprint, is_stored, make_table, store_table
-from unweave.evaluate import Evaluation, Trained, evaluate, load
+from unweave.evaluate import Evaluation, evaluate
 from unweave.nn.conv import convolutions
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder, list_runs, optimizer_name
+from unweave.trained import Trained, load
 
 _IMAGES_AT_ONCE = 16_384  # over all models together
 

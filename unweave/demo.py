@@ -9,11 +9,12 @@ from typing import Any
 from rich.console import Console
 
 from unweave.contract import UserError
-from unweave.evaluate import Trained, evaluate
+from unweave.evaluate import evaluate
 from unweave.progress import shown
 from unweave.report import report
 from unweave.runs import RunFolder
 from unweave.train import Progress, resume, train
+from unweave.trained import Trained
 
 DATA = "sprites(size=32)"
 SETTINGS: dict[str, Any] = {"net": "small", "lr": 2e-3, "beta": 2, "steps": 6000}

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from unweave.contract import Method, UserError
 from unweave.data.folder import read_like
 from unweave.data.spec import check_name
-from unweave.evaluate import Trained
 from unweave.runs import write_atomic
+from unweave.trained import Trained
 
 FORMATS = ("onnx", "torch")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}

@@ -14,11 +14,11 @@ from unweave.contract import UserError
 from unweave.data import Dataset, load_data
 from unweave.data.spec import check_name
 from unweave.engine.fleet import STRATEGIES
-from unweave.evaluate import Trained
 from unweave.methods import variant
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder
 from unweave.train import data_label, prepare, rehearse
+from unweave.trained import Trained
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:

@@ -20,9 +20,9 @@ from unweave.data import Dataset
 from unweave.data.kinds import Groups, Match, Share, Triplets
 from unweave.data.supervision import read_supervision
 from unweave.encoding import chosen_rows
-from unweave.evaluate import Trained
 from unweave.metrics.linear import class_scores, fit_logistic, standardize
 from unweave.metrics.table import Floats, Indices
+from unweave.trained import Trained
 
 TRAIN_SHARE = 2 / 3  # of the observations of each class; the others test
 MOST_CLASSES = 500  # a linear classifier of more takes minutes and has too few rows of each

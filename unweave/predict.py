@@ -28,8 +28,8 @@ from unweave.classes import (
 )
 from unweave.data import DATASETS, Dataset
 from unweave.data.folder import read_like
-from unweave.evaluate import Trained, load
 from unweave.export import SUFFIXES, image_files, read_image
+from unweave.trained import Trained, load
 
 Pictures = str | Path | Sequence[str | Path]
 

@@ -40,12 +40,12 @@ from unweave.data.stream import Staged
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
 from unweave.engine.program import initial_state
-from unweave.evaluate import Trained, load
 from unweave.methods import METHODS, variant
 from unweave.methods.few_labels import accepts_labels
 from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
+from unweave.trained import Trained, load
 
 
 class Progress(NamedTuple):

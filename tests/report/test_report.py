@@ -12,12 +12,13 @@ from PIL import Image
 
 import unweave as uw
 from unweave.contract import Representation, UserError
-from unweave.evaluate import Evaluation, Trained
+from unweave.evaluate import Evaluation
 from unweave.metrics import METRICS
 from unweave.report import repeat_command, report, save_samples, traversal_picture
 from unweave.report.curves import charts, read_lines, ticks
 from unweave.report.pictures import latent_order, shares, to_pixels
 from unweave.report.text import comparison, differences, findings, number, run_labels, short, trained_in
+from unweave.trained import Trained
 
 
 def tiny(folder, method="beta_vae", **settings):

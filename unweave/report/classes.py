@@ -17,11 +17,11 @@ from unweave.data.grouping import all_numbers
 from unweave.data.kinds import Labels
 from unweave.data.labelling import LabelledSet, label_sizes
 from unweave.data.supervision import read_supervision
-from unweave.evaluate import Trained
 from unweave.groups import Leak, content_leak
 from unweave.report.pictures import mosaic, pick
 from unweave.report.swaps import class_name, follow, recoded
 from unweave.report.text import percent, pretty
+from unweave.trained import Trained
 
 ROWS = 3000  # observations whose class is told
 MOST_ROWS, MOST_COLUMNS = 16, 20  # classes that are shown

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from unweave.data.grouping import all_numbers
-from unweave.evaluate import Trained
 from unweave.metrics import cluster_error
 from unweave.report.classes import ROWS, in_chunks
 from unweave.report.text import pretty
+from unweave.trained import Trained
 
 
 class Clustered(NamedTuple):

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from unweave.contract import UserError
-from unweave.evaluate import evaluate, load
+from unweave.evaluate import evaluate
 from unweave.methods import METHODS
 from unweave.metrics import agreement
 from unweave.report.agreement import hundredths, order_by_agreement, short_title
@@ -37,6 +37,7 @@ from unweave.report.sweep import (
 )
 from unweave.report.text import DASH, joined, number, percent
 from unweave.runs import RunFolder, write_atomic
+from unweave.trained import load
 
 FEWEST_RUNS, FEWEST_SCORES = 5, 2  # for rank correlations between scores
 HALF = 400  # pixels up to which two panels stand side by side

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from unweave.contract import UserError
-from unweave.evaluate import Evaluation, Trained, evaluate, load
+from unweave.evaluate import Evaluation, evaluate
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 from unweave.report import text
@@ -32,6 +32,7 @@ from unweave.report.pictures import (
     traverse,
 )
 from unweave.runs import write_atomic
+from unweave.trained import Trained, load
 
 HERE = Path(__file__).parent
 MOST_SHOWN = 12  # latents in use; the others can be unfolded

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unweave.contract import UserError
-from unweave.evaluate import Evaluation, Trained
+from unweave.evaluate import Evaluation
 from unweave.groups import MOST_CLASSES, GroupAccuracy, group_accuracy, shared_factors
 from unweave.report import classes as of_classes
 from unweave.report.clusters import clustered
@@ -20,6 +20,7 @@ from unweave.report.pictures import picture
 from unweave.report.plane import plane
 from unweave.report.swaps import Halves, halves_of, is_grouped, swap_grid, ways
 from unweave.report.text import joined, pretty
+from unweave.trained import Trained
 
 MEMBERS, ACCURACY_ROWS = (1, 2, 4), 1500
 PLANE_WIDTH = 392

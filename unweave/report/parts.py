@@ -14,11 +14,12 @@ from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.kinds import Match
 from unweave.data.supervision import read_supervision
-from unweave.evaluate import DEAD_BELOW, Evaluation, Trained, encode_table
+from unweave.evaluate import DEAD_BELOW, Evaluation, encode_table
 from unweave.groups import shared_factors
 from unweave.metrics.table import BINS
 from unweave.report.pictures import RANGE_ROWS, shares
 from unweave.report.text import PARTLY, joined, number, percent, pretty
+from unweave.trained import Trained
 
 NOTHING = 0.05  # share of a factor's entropy under which a part knows nothing of it
 STILL = 0.01  # variance of a latent's means under which it carries nothing (Burda et al. 2016)

@@ -17,9 +17,10 @@ from matplotlib import get_data_path
 from PIL import Image, ImageDraw, ImageFont
 
 from unweave.contract import UserError
-from unweave.evaluate import Evaluation, Trained, encode_table, evaluate
+from unweave.evaluate import Evaluation, encode_table, evaluate
 from unweave.report.text import number, percent, pretty
 from unweave.runs import write_atomic
+from unweave.trained import Trained
 
 RANGE_ROWS = 2000  # encoded images from which a latent's range is read
 PERCENTILES = (2.5, 97.5)

@@ -13,10 +13,11 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from torch import Tensor
 
-from unweave.evaluate import Evaluation, Trained, encode_table
+from unweave.evaluate import Evaluation, encode_table
 from unweave.report.pictures import mosaic, shares
 from unweave.report.swaps import class_name
 from unweave.report.text import pretty, short
+from unweave.trained import Trained
 
 POINTS = 2000
 SIDE = 11  # images along one side of the map

@@ -17,10 +17,10 @@ from unweave.data.grouping import all_numbers
 from unweave.data.kinds import Groups
 from unweave.data.supervision import read_supervision
 from unweave.data.table import shown
-from unweave.evaluate import Trained
 from unweave.groups import shared_factors
 from unweave.report.pictures import mosaic, pick
 from unweave.report.text import joined, pretty
+from unweave.trained import Trained
 
 DRAWN = 64  # groups from which different ones are taken
 NAMED = 3  # factors told beside an interpolation

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from unweave.classes import class_error
-from unweave.evaluate import Trained
 from unweave.studies.study import SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
+from unweave.trained import Trained
 
 MODELS: tuple[RunSpec, ...] = (
     {"method": "m1", "classifier": "regression"},

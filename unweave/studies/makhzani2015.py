@@ -10,9 +10,9 @@ from torch import Tensor
 
 from unweave.classes import class_error
 from unweave.data import Dataset
-from unweave.evaluate import Trained
 from unweave.metrics import cluster_error
 from unweave.studies.study import SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
+from unweave.trained import Trained
 
 LABELS = {
     "labels(n=100, balanced=True)": "100 labels",

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from unweave.data import Dataset, load_data
 from unweave.data.spec import parse_call
-from unweave.evaluate import Trained
 from unweave.metrics import METRICS
+from unweave.trained import Trained
 
 SCALES = ("quick", "full")
 STATISTICS = ("median", "mean", "best", "range", "one model")

@@ -19,10 +19,10 @@ from unweave.contract import UserError, knobs, stages
 from unweave.data import Dataset, load_data
 from unweave.data.files import FILES
 from unweave.data.spec import call_text, check_name, parse_call
-from unweave.evaluate import Trained
 from unweave.fleet import fit
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
+from unweave.trained import Trained
 
 Done = Trained | Diverged | None  # None: the time did not suffice
 _PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own

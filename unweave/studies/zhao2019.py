@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from unweave.data import Dataset
-from unweave.evaluate import Trained
 from unweave.prior_fit import Classifier, fit_classifier, prior_fit
 from unweave.studies.study import Row, RunSpec, Study, base_name, settings_text
+from unweave.trained import Trained
 
 # The weight of an MMD, which has no unit, and of a divergence in nats are not the same thing.
 MODELS: tuple[RunSpec, ...] = (

@@ -1,0 +1,98 @@
+"""A trained model: encode and decode with it, and load one from its run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.contract import Method, Representation, UserError, own_arguments
+from unweave.data import Dataset, load_data, supervised_info
+from unweave.data.spec import check_name
+from unweave.methods import METHODS, variant
+from unweave.runs import RunFolder
+
+
+class Trained(NamedTuple):
+    """A trained model with where it lives, how it was made, and what it was trained on."""
+
+    folder: RunFolder
+    config: dict[str, Any]
+    method: Method
+    data: Dataset
+
+    @property
+    def representation(self) -> Representation:
+        return self.method.representation()
+
+    def encode(self, images: Any) -> np.ndarray:
+        """Codes [N, Z] of images [N, C, H, W] in 0..1."""
+        with torch.no_grad():
+            return self.representation.encode(self._tensor(images)).cpu().numpy()
+
+    def encode_group(self, images: Any) -> np.ndarray:
+        """Codes [G, Z] of images [G, C, H, W] that are one group, with the content that all of them tell together.
+
+        Several groups of one size may come at once, [B, G, C, H, W] -> [B, G, Z].
+        """
+        encode = self.representation.encode_group
+        if encode is None:
+            raise UserError(f"method '{self.config['method']}' does not join the codes of a group; use encode")
+        return encode(self._tensor(images)).cpu().numpy()
+
+    def decode(self, codes: Any) -> np.ndarray:
+        """Images [N, C, H, W] of codes [N, Z]."""
+        decoder = self.representation.decode
+        if decoder is None:
+            raise UserError(f"method '{self.config['method']}' has no decoder")
+        with torch.no_grad():
+            return decoder(self._tensor(codes)).cpu().numpy()
+
+    def _tensor(self, values: Any) -> Tensor:
+        return torch.as_tensor(values, dtype=torch.float32, device=next(self.method.parameters()).device)
+
+
+def load(
+    path: str | Path, *, device: str = "cpu", method: type[Method] | None = None, data: Dataset | None = None
+) -> Trained:
+    """The model in a run folder, finished or as far as its last checkpoint.
+
+    `method` and `data` are for runs on classes of your own, which a folder cannot bring back by itself.
+    """
+    folder = RunFolder.open(path)
+    config = folder.config
+    if method is None:
+        check_name(f"run '{path}': method", config["method"], METHODS)
+        method = METHODS[config["method"]]
+    if folder.finished:
+        weights, about = folder.read("weights.safetensors")
+    else:
+        weights, about = _unfinished_weights(folder)
+    try:
+        data = data or load_data(config["data"], **config["data_options"])
+        model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
+        model.load_state_dict(weights)
+    except (KeyError, RuntimeError, TypeError) as error:
+        first = str(error).splitlines()[0]
+        raise UserError(f"run '{path}' is damaged: its weights do not fit its config.json ({first})") from error
+    return Trained(folder, config, model.to(device).eval(), data.to(device))
+
+
+def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage: int) -> Method:
+    told = supervised_info(data, config["supervision"])
+    model = method(told, **own_arguments(method, config["arguments"]))  # type: ignore[call-arg]
+    for _ in range(stage):
+        assert method.then is not None
+        method = method.then
+        model = method(told, **own_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
+    return model
+
+
+def _unfinished_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
+    if not (folder.path / "checkpoint.safetensors").exists():
+        raise UserError(f"run '{folder.path}' holds no weights yet; finish it with --resume")
+    stored, about = folder.read("checkpoint.safetensors")
+    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, about
