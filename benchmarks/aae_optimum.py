@@ -27,6 +27,7 @@ from unweave.nn.critic import Critic
 from unweave.nn.heads import batch_heads
 from unweave.nn.networks import start_weights
 from unweave.nn.normed import NormedEncoder
+from unweave.studies.makhzani2015 import last_clusters
 from unweave.studies.study import held_out
 
 SHOWN = ("recon", "style_critic_accuracy", "class_critic_accuracy")
@@ -81,17 +82,8 @@ def narrow(method: AAECluster, shape: tuple[int, ...], width: int) -> None:
 
 def wrong(method: ToldClusters, data: Dataset, test: Dataset) -> float:
     """In per cent."""
-    with torch.no_grad():
-        found = [_clusters(method, part, rows) for part, rows in ((test, test.size), (data, data.size // 6))]
-    return 100.0 * cluster_error(*found[0], validation=found[1], by="most")
-
-
-def _clusters(method: ToldClusters, data: Dataset, rows: int) -> tuple[Tensor, Tensor]:
-    device = next(method.parameters()).device
-    index_N = torch.arange(data.size - rows, data.size, device=device)
-    cluster = method.representation().cluster
-    assert cluster is not None
-    return torch.cat([cluster(data.images(part)) for part in index_N.split(2000)]), data.factors(index_N)[:, 0]
+    named = last_clusters(method, data, data.size // 6)
+    return 100.0 * cluster_error(*last_clusters(method, test, test.size), validation=named, by="most")
 
 
 def train(told: int, seed: int, given: argparse.Namespace) -> None:
