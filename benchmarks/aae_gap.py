@@ -28,9 +28,10 @@ from unweave.trained import Trained
 def arguments_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("method", choices=("aae_semi", "aae_cluster"))
+    parser.add_argument("--data", choices=("mnist", "fashion_mnist"), default="mnist")
     parser.add_argument("--set", action="append", default=[], help="a setting of the run, name=value")
     parser.add_argument("--seeds", default="0-4")
-    parser.add_argument("--path", help="folder with the files of MNIST, else the cache, or downloaded")
+    parser.add_argument("--path", help="folder with the files of the data, else the cache, or downloaded")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("runs/aae_gap"))
@@ -39,7 +40,7 @@ def arguments_given() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments_given()
-    only = {"method": [given.method], "data": ["mnist"]}
+    only = {"method": [given.method], "data": [given.data]}
     rows = chosen_runs(STUDY, "full", only=only, path=given.path, precision=given.precision, device=given.device)
     same: dict[str, Any] = {**rows[0], **dict(pair.split("=", 1) for pair in given.set)}
     same |= {name: int(same[name]) for name in ("steps", "batch", "log_every", "latents")}
