@@ -44,6 +44,7 @@ def main() -> None:
     rows = chosen_runs(STUDY, "full", only=only, path=given.path, precision=given.precision, device=given.device)
     same: dict[str, Any] = {**rows[0], **dict(pair.split("=", 1) for pair in given.set)}
     same |= {name: int(same[name]) for name in ("steps", "batch", "log_every", "latents")}
+    same |= {"clip": float(same.get("clip", 0.0))}
     runs = [{**same, "seed": seed, "out": given.out / f"seed{seed}"} for seed in read_seeds(given.seeds)]
     with shown_fleet() as observe:
         done = uw.fit(runs, out=given.out, resume=True, observe=observe)
