@@ -2,6 +2,7 @@
 
     python benchmarks/aae_gap.py aae_semi --set "supervision=labels(n=100, balanced=True, seed=3)" --seeds 0-2
     python benchmarks/aae_gap.py aae_semi --set steps=450000 --set "lr=linear(5e-4, 0, 450000)" --seeds 0,3
+    python benchmarks/aae_gap.py aae_semi --set optimizer=sgd --set clip=20 --set "start=normal(0.01)" --seeds 0-2
     python benchmarks/aae_gap.py aae_cluster --set "class_weight=linear(0, 1, 6000)"
 
 Trains one fleet of the study's first row of that method (100 labels, 16 clusters), goes on where it was stopped, prints
@@ -50,8 +51,8 @@ def main() -> None:
         done = uw.fit(runs, out=given.out, resume=True, observe=observe)
     assert STUDY.extra is not None
     what = {"method": given.method, "changed": " ".join(given.set)}
-    ended = [(run["seed"], found) for run, found in zip(runs, done, strict=True) if isinstance(found, Trained)]
-    frame = pd.DataFrame([what | {"seed": seed, **STUDY.extra(found)} for seed, found in ended])
+    scores = [STUDY.extra(found) if isinstance(found, Trained) else {"error": "diverged"} for found in done]
+    frame = pd.DataFrame([what | {"seed": run["seed"], **score} for run, score in zip(runs, scores, strict=True)])
     write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
     print(frame.to_string(index=False))
 
