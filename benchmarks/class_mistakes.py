@@ -17,17 +17,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 
-from unweave.classes import class_chances, classifier, image_batches
+from unweave.classes import class_chances, classifier, image_batches, told_factors, true_classes
 from unweave.data import Dataset, load_data
 from unweave.data.kinds import Labels
 from unweave.data.labelling import LabelledSet
 from unweave.data.supervision import read_supervision
+from unweave.report.pictures import mosaic
 from unweave.runs import write_atomic
 from unweave.studies.study import held_out
 from unweave.trained import load
 
 COMMON = 50  # images taken for the same other class
+DRAWS = 5  # seeds whose labels are shown
 
 
 def arguments_given() -> argparse.Namespace:
@@ -39,17 +42,20 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--data", default="mnist(part='train', size=28)", help="of the picture")
     parser.add_argument("--supervision", default="labels(n=100, balanced=True)", help="of the picture")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if (given.picture is None) != (given.label is None):
+        parser.error("--picture and --label belong together: give both or neither")
+    return given
 
 
 def wrong_images(folder: Path, device: str) -> pd.DataFrame:
     run = load(folder, device=device)
     test = held_out(run.data).to(device)
-    (chance_NY,) = class_chances(classifier(run), image_batches(run, test))
-    told_N = chance_NY.argmax(1)
-    true_N = test.factors(torch.arange(test.size, device=device))[:, 0].cpu()
-    image_W = (told_N != true_N).nonzero()[:, 0]
-    return pd.DataFrame({"run": folder.name, "image": image_W, "true": true_N[image_W], "told": told_N[image_W]})
+    (chance_NY,), (about,) = class_chances(classifier(run), image_batches(run, test)), told_factors(run)
+    true_N, told_N = true_classes(about, test), chance_NY.argmax(1).numpy()
+    assert true_N is not None
+    image_W, name = np.flatnonzero(told_N != true_N), f"{folder.parent.name}/{folder.name}"
+    return pd.DataFrame({"run": name, "image": image_W, "true": true_N[image_W], "told": told_N[image_W]})
 
 
 def commonest(wrong: pd.DataFrame) -> pd.DataFrame:
@@ -78,36 +84,31 @@ def labelled(data: Dataset, supervision: str, label: int, seed: int) -> torch.Te
     return data.images(index_N[labels_NL[:, 0] == label])
 
 
-def strip(images_BCHW: torch.Tensor, across: int) -> np.ndarray:
-    """Images side by side in rows, a line between."""
-    framed = torch.nn.functional.pad(images_BCHW, (1, 1, 1, 1), value=0.35).numpy()[:, 0]
-    blank = [np.zeros_like(framed[0])] * (-len(framed) % across)
-    tiles = [*framed, *blank]
-    return np.vstack([np.hstack(tiles[at : at + across]) for at in range(0, len(tiles), across)])
+def rows_of(images_BCHW: torch.Tensor, across: int) -> np.ndarray:
+    """Dark on light, in rows."""
+    tiles = [*(1.0 - images_BCHW).numpy(), *[None] * (-len(images_BCHW) % across)]
+    return mosaic([tiles[at : at + across] for at in range(0, len(tiles), across)])
 
 
 def draw(given: argparse.Namespace, wrong: pd.DataFrame) -> None:
     data = load_data(given.data)
     images, runs = missed(wrong, given.label)
-    rows = [strip(labelled(data, given.supervision, given.label, seed), 10) for seed in range(5)]
-    tests = strip(held_out(data).images(torch.tensor(images)), 18)
-    height = rows[0].shape[0]
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(11, 2.3), width_ratios=[rows[0].shape[1] * tests.shape[0] / (5 * height), tests.shape[1]]
-    )
-    left.imshow(np.vstack(rows), cmap="gray_r")
-    left.set_yticks([height * (seed + 0.5) for seed in range(5)], [str(seed) for seed in range(5)])
+    if not images:
+        raise SystemExit(f"--label {given.label}: no run takes {COMMON} of its images for one other class")
+    told = torch.cat([labelled(data, given.supervision, given.label, seed) for seed in range(DRAWS)])
+    sheets = rows_of(told, len(told) // DRAWS), rows_of(held_out(data).images(torch.tensor(images)), 18)
+    widths = [sheet.shape[1] / sheet.shape[0] for sheet in sheets]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 2.3), width_ratios=widths, subplot_kw={"frame_on": False})
+    for axes, sheet in zip((left, right), sheets, strict=True):
+        axes.imshow(Image.fromarray(sheet).convert("RGBA"))
+        axes.set(xticks=[], yticks=[])
+        axes.tick_params(length=0)
+    height = sheets[0].shape[0] / DRAWS
+    left.set_yticks([height * (seed + 0.5) for seed in range(DRAWS)], [str(seed) for seed in range(DRAWS)])
     left.set_ylabel("draw of seed")
     left.set_title(f"the labelled images of class {given.label}", fontsize=9)
-    right.imshow(tests, cmap="gray_r")
-    right.set_yticks([])
     right.set_title(f"{len(images)} test images of it, wrong in most of {runs} runs", fontsize=9)
-    for axes in (left, right):
-        axes.set_xticks([])
-        axes.tick_params(length=0)
-        for side in axes.spines.values():
-            side.set_visible(False)
-    figure.tight_layout()
+    figure.tight_layout(w_pad=3)
     figure.savefig(given.picture, dpi=130)
 
 
@@ -119,7 +120,7 @@ def main() -> None:
     else:
         wrong = pd.read_csv(given.wrong)
     print(commonest(wrong).to_string(index=False))
-    if given.picture is not None and given.label is not None:
+    if given.picture is not None:
         draw(given, wrong)
 
 
