@@ -5,7 +5,8 @@
 
 The first writes every test image in the wrong class of runs of the few-label studies (run, image, true, told). Both
 print each run's commonest mistakes. The picture shows the labelled images of one class in the draws of five seeds, and
-those test images of it that most of the runs with a mistake that common have wrong.
+those test images of it that most of the runs with a mistake that common have wrong; with it is printed of what class
+the labelled image is that is nearest to each of them, pixel by pixel.
 """
 
 from __future__ import annotations
@@ -77,11 +78,19 @@ def missed(wrong: pd.DataFrame, label: int) -> tuple[list[int], int]:
     return [int(image) for image in times.index[times > runs / 2]], runs
 
 
-def labelled(data: Dataset, supervision: str, label: int, seed: int) -> torch.Tensor:
+def labelled(data: Dataset, supervision: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The images a run of this seed is told of, and their classes."""
     want = read_supervision(supervision, data)
     assert isinstance(want, Labels)
     index_N, labels_NL = LabelledSet(data, want, torch.tensor(seed)).table
-    return data.images(index_N[labels_NL[:, 0] == label])
+    return data.images(index_N), labels_NL[:, 0]
+
+
+def nearest(images_BCHW: torch.Tensor, told_NCHW: torch.Tensor, class_N: torch.Tensor) -> str:
+    """The commonest classes of the labelled images that are nearest to these."""
+    near_B = class_N[torch.cdist(images_BCHW.flatten(1), told_NCHW.flatten(1)).argmin(1)]
+    shares = near_B.bincount().div(len(near_B)).sort(descending=True, stable=True)
+    return ", ".join(f"{int(c)}: {share:.0%}" for share, c in zip(shares[0][:3], shares[1][:3], strict=True))
 
 
 def rows_of(images_BCHW: torch.Tensor, across: int) -> np.ndarray:
@@ -95,8 +104,14 @@ def draw(given: argparse.Namespace, wrong: pd.DataFrame) -> None:
     images, runs = missed(wrong, given.label)
     if not images:
         raise SystemExit(f"--label {given.label}: no run takes {COMMON} of its images for one other class")
-    told = torch.cat([labelled(data, given.supervision, given.label, seed) for seed in range(DRAWS)])
-    sheets = rows_of(told, len(told) // DRAWS), rows_of(held_out(data).images(torch.tensor(images)), 18)
+    draws, missed_BCHW = (
+        [labelled(data, given.supervision, seed) for seed in range(DRAWS)],
+        held_out(data).images(torch.tensor(images)),
+    )
+    for seed, (told_NCHW, class_N) in enumerate(draws):
+        print(f"nearest labelled image, draw of seed {seed}: {nearest(missed_BCHW, told_NCHW, class_N)}")
+    told = torch.cat([told_NCHW[class_N == given.label] for told_NCHW, class_N in draws])
+    sheets = rows_of(told, len(told) // DRAWS), rows_of(missed_BCHW, 18)
     widths = [sheet.shape[1] / sheet.shape[0] for sheet in sheets]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 2.3), width_ratios=widths, subplot_kw={"frame_on": False})
     for axes, sheet in zip((left, right), sheets, strict=True):
