@@ -128,9 +128,9 @@ STUDY = Study(
     notes=(
         "error: in per cent, 0 at best, of the 10,000 test images; training sees the 60,000 others. A cluster has the "
         "label of that one of the last 10,000 training images that belongs to it most",
-        "full, aae_semi on MNIST: the paper's gradient descent at its rates, 450,000 steps of 100 images, 750 passes over "
-        "the data, the rates falling to 0 over the last third and gradients longer than 20 shortened; the paper's are "
-        "5,000 passes at rates that fall in two steps (recalled)",
+        "full, aae_semi on MNIST: the paper's gradient descent at its rates, 450,000 steps of 100 images, 750 passes, "
+        "the rates falling to 0 over the last third and gradients longer than 20 shortened; the paper has 5,000 "
+        "passes, at rates that fall in two steps (recalled)",
         "full, all others: Adam at a rate that falls from 0.0005 to 0, 150,000 steps of 100 images for aae_cluster on "
         "MNIST (250 passes, the paper's 1,500, recalled), 60,000 for aae_reduce and on Fashion-MNIST, of which no "
         "published number is here. Gradient descent does no better for aae_cluster",
