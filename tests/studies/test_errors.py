@@ -112,4 +112,4 @@ def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
 
 def test_sets_without_files_are_left_as_they_are(tmp_path):
     runs = chosen_runs(STUDIES["zhao2019"], "full", path=tmp_path)
-    assert {run["data"] for run in runs} == {"sprites", f"mnist(path='{tmp_path}')"}
+    assert {run["data"] for run in runs} == {"sprites", f"mnist(part='train', path='{tmp_path}')"}

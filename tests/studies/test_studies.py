@@ -14,7 +14,8 @@ from unweave.studies import STUDIES
 from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
 from unweave.studies.work import cohorts, folder_name
 
-ERROR = {"kingma2014", "makhzani2015"}  # of test images, in per cent, which no metric gives
+# What no metric gives: test errors in per cent, likelihoods in nats of images of 32 x 32.
+HIGHEST = {"kingma2014": 100, "makhzani2015": 100, "zhao2019": 710}
 
 train = importlib.import_module("unweave.train")  # `unweave.train` by itself is the function
 BOTH = [(name, scale) for name in STUDIES for scale in SCALES]
@@ -81,7 +82,7 @@ def test_published_numbers_have_provenance_and_a_row_to_stand_beside(name):
         assert number.score in study.scores
         low, high = number.ends
         assert low < high if isinstance(number.value, tuple) else math.isfinite(low)
-        assert number.over or 0 <= low <= high <= (100 if name in ERROR else 1)
+        assert number.over or 0 <= low <= high <= HIGHEST.get(name, 1)
         key = (number.row, number.score, number.statistic, number.source, number.over)
         assert key not in seen
         seen.add(key)
