@@ -39,7 +39,8 @@ def run(tmp_path, capsys):
 
 def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     assert {p.name for p in run.iterdir()} == {
-        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "time.json", "samples",
+        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "time.json", "model.json",
+        "samples",
     }  # fmt: skip
     code, out, _ = unweave(capsys, "evaluate", run, "--metrics", "mig", "--rows", "200")
     assert code == 0
@@ -199,7 +200,7 @@ def test_a_full_disk_later_keeps_what_was_saved(tmp_path, capsys, monkeypatch):
     assert code == 2
     assert "No space left" in err
     assert err.strip().splitlines()[-1].startswith("error: ")
-    left = {"config.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
+    left = {"config.json", "model.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
     assert {p.name for p in (tmp_path / "r").iterdir()} == left
     uw.resume(tmp_path / "r")
     assert (tmp_path / "r" / "weights.safetensors").exists()

@@ -22,6 +22,7 @@ from unweave.classes import (
     classifier,
     fitting_data,
     image_batches,
+    opened,
     told_factors,
     true_classes,
     used_in_training,
@@ -29,7 +30,7 @@ from unweave.classes import (
 from unweave.data import DATASETS, Dataset
 from unweave.data.folder import read_like
 from unweave.export import SUFFIXES, image_files, read_image
-from unweave.trained import Trained, load
+from unweave.trained import Trained
 
 Pictures = str | Path | Sequence[str | Path]
 
@@ -51,8 +52,10 @@ def predict(run: str | Path | Trained, data: Any = None, *, device: str = "cpu")
     For each factor F the columns are F and F_confidence; F_true where a true class is known to the data;
     and, of the run's own data, F_labelled: whether its label was used in training.
     """
-    trained = load(run, device=device) if isinstance(run, str | Path) else run
+    trained = opened(run, data, device)
     classify, seen = classifier(trained), _observations(trained, data)
+    if seen.trained_on and seen.data is not None:
+        trained = trained._replace(data=seen.data)
     chances = class_chances(classify, seen.images())
     table: dict[str, Any] = {seen.column: seen.names}
     for told, chance_NY in zip(told_factors(trained), chances, strict=True):

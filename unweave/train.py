@@ -36,6 +36,7 @@ from unweave.data import OWN, Dataset, load_data, supervised_info
 from unweave.data.inspection import left_out
 from unweave.data.kinds import check_needs, default_supervision
 from unweave.data.listed import settled
+from unweave.data.remembered import note_of
 from unweave.data.stream import Staged
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
@@ -96,7 +97,7 @@ def train(
     options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
     config, cls, data = prepare(method, data, **options, **settings)
     rehearse(config, cls, data)
-    folder = RunFolder.create(out or default_folder(config), config)
+    folder = make_folder(out or default_folder(config), config, data)
     return _fit(folder, config, cls, data, observe)
 
 
@@ -172,6 +173,11 @@ def prepare(
     if lines := left_out(data):
         config["left_out"] = lines  # of your own data, for the record
     return Prepared(config, cls, data)
+
+
+def make_folder(path: str | Path, config: Mapping[str, Any], data: Dataset) -> RunFolder:
+    """The folder of a run that begins."""
+    return RunFolder.create(path, config, note_of(data, config["supervision"], config["seed"]))
 
 
 def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -84,12 +84,20 @@ def folder(
     return data
 
 
+def prepared_as(data: Any) -> How | None:
+    """What was done to every picture of a set, or of the one that it is a view of; None if it is not of pictures."""
+    if isinstance(how := getattr(data, "how", None), How):
+        return how
+    if isinstance(about := getattr(data, "about", None), About):
+        return about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb")
+    return prepared_as(data.data) if isinstance(getattr(data, "data", None), Dataset) else None
+
+
 def read_like(data: Dataset, path: Path) -> np.ndarray | None:
     """A picture file prepared as those the set is made of [C, H, W] in 0..1; None if it is not made of pictures."""
-    about = getattr(data, "about", None)
-    if not isinstance(about, About):
+    how = prepared_as(data)
+    if how is None:
         return None
-    how = about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb")
     try:
         return read_picture(path.read_bytes(), how)[0] / np.float32(255.0)
     except (Unreadable, OSError) as error:
