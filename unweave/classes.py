@@ -17,7 +17,7 @@ from torch import Tensor
 from unweave.contract import UserError
 from unweave.data import Dataset, load_data
 from unweave.data.remembered import Remembered
-from unweave.data.told import Told, labelled_set, told_observations
+from unweave.data.told import Told, exact_numbers, labelled_set, plain, told_observations
 from unweave.encoding import chosen_rows
 from unweave.trained import Trained, load
 
@@ -44,8 +44,27 @@ def true_classes(told: Told, data: Dataset) -> np.ndarray | None:
     if told.factor not in data.factor_names:
         return None
     k = data.factor_names.index(told.factor)
+    if told.spans:
+        return told.class_of(_numbers(data, k))
     numbers = np.array([*(told.classes.get(value, -1) for value in data.factor_values[k]), -1])
     return numbers[data.factors(chosen_rows(data, None, 0))[:, k].cpu().numpy()]
+
+
+def true_values(told: Told, data: Dataset) -> np.ndarray:
+    """What the table says of a factor, of each observation: a number of a continuous one, else a name, or None."""
+    k = data.factor_names.index(told.factor)
+    if told.spans:
+        return np.array([None if np.isnan(number) else number for number in _numbers(data, k).tolist()], dtype=object)
+    names = np.array([*map(plain, data.factor_values[k]), None], dtype=object)
+    return names[data.factors(chosen_rows(data, None, 0))[:, k].cpu().numpy()]
+
+
+def _numbers(data: Dataset, k: int) -> np.ndarray:
+    """A factor that the model knows as continuous, as numbers; of a set that has texts instead none is known."""
+    if data.kinds[k] == "continuous":
+        return exact_numbers(data, k)
+    values = np.array([*(np.nan if isinstance(v, str) else v for v in data.factor_values[k]), np.nan], dtype=float)
+    return values[data.factors(chosen_rows(data, None, 0))[:, k].cpu().numpy()]
 
 
 def used_in_training(told: Told, count: int) -> np.ndarray:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.contract import DataInfo, UserError
+from unweave.data.ranges import Span
 
 
 class Dataset(nn.Module):
@@ -25,6 +26,9 @@ class Dataset(nn.Module):
     factor_names: tuple[str, ...]
     factor_sizes: tuple[int, ...]
     factor_values: tuple[tuple[float | str, ...], ...]  # what each class of each factor stands for
+    factor_spans: tuple[
+        tuple[Span, ...], ...
+    ] = ()  # of a continuous one that was cut, where each class begins and ends
     size: int  # number of observations
     grid: bool = True
     options: dict[str, object]  # the arguments that re-create this set: load_data(name, **options)

@@ -11,8 +11,9 @@ from unweave.contract import DataInfo, UserError
 from unweave.data.dataset import Dataset
 from unweave.data.folder import prepared_as
 from unweave.data.picture import How
+from unweave.data.ranges import Span
 from unweave.data.samplers import supervised_info
-from unweave.data.told import Told, labelled_set, told_classes
+from unweave.data.told import Told, labelled_set, told_factors
 
 
 class Remembered(Dataset):
@@ -24,12 +25,14 @@ class Remembered(Dataset):
     def __init__(self, name: str, options: dict[str, object], note: Mapping[str, Any]) -> None:
         super().__init__()
         self.name, self.options = name, options
-        given = note["data"]
-        self.told_of = DataInfo(**{n: tuple(v) if isinstance(v, list) else v for n, v in given.items()})
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in note["data"].items()}
+        self.told_of = DataInfo(**given)
         self.shape, self.size = self.told_of.shape, self.told_of.size
         self.how = None if note["pictures"] is None else How(**note["pictures"])
         self.told = [
-            Told(one["factor"], dict(zip(one["values"], one["classes"], strict=True)), one["size"])
+            Told(
+                one["factor"], dict(zip(one["values"], one["classes"], strict=True)), one["size"], _spans(one["spans"])
+            )
             for one in note["labels"]
         ]
 
@@ -43,10 +46,15 @@ def note_of(data: Dataset, supervision: str, seed: int) -> dict[str, Any]:
     return {
         "data": supervised_info(data, supervision)._asdict(),
         "pictures": None if how is None else how._asdict(),
-        "labels": [] if used is None else [_told(one) for one in told_classes(used)],
+        "labels": [] if used is None else [_told(one) for one in told_factors(used)],
     }
 
 
 def _told(told: Told) -> dict[str, Any]:
     values = [value if isinstance(value, str) else float(value) for value in told.classes]
-    return {"factor": told.factor, "size": told.size, "values": values, "classes": list(told.classes.values())}
+    said = {"values": values, "classes": list(told.classes.values()), "spans": told.spans}
+    return {"factor": told.factor, "size": told.size, **said}
+
+
+def _spans(stored: list[list[float]]) -> tuple[Span, ...]:
+    return tuple((low, high) for low, high in stored)

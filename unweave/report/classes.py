@@ -15,11 +15,12 @@ from torch import Tensor
 from unweave.contract import Part
 from unweave.data.grouping import all_numbers
 from unweave.data.kinds import Labels
-from unweave.data.labelling import LabelledSet, label_sizes
+from unweave.data.labelling import LabelledSet
 from unweave.data.supervision import read_supervision
+from unweave.data.told import labelled_set, told_factors
 from unweave.groups import Leak, content_leak
 from unweave.report.pictures import mosaic, pick
-from unweave.report.swaps import class_name, follow, recoded
+from unweave.report.swaps import follow, recoded
 from unweave.report.text import percent, pretty
 from unweave.trained import Trained
 
@@ -64,15 +65,9 @@ def _numbers(part: Part) -> list[str]:
 
 
 def label_names(trained: Trained) -> list[tuple[str, list[str]]]:
-    """Each labelled factor and its classes as the method was told them; numbers where they were cut or renamed."""
-    data, want = trained.data, read_supervision(trained.config["supervision"], trained.data)
-    if not isinstance(want, Labels):
-        return []
-    found = []
-    for k, size in zip(want.factors, label_sizes(data, want), strict=True):
-        own = size == data.factor_sizes[k] and not want.permute
-        found.append((pretty(data.factor_names[k]), [class_name(data, k, v) if own else str(v) for v in range(size)]))
-    return found
+    """Each labelled factor and what the classes that the method was told are called."""
+    used = labelled_set(trained.data, trained.config["supervision"], trained.config["seed"])
+    return [] if used is None else [(pretty(told.factor), told.names()) for told in told_factors(used)]
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------
