@@ -18,6 +18,7 @@ from unweave.build import (
     find_method,
     make_engine,
     optimizer_settings,
+    probe_method,
     room_for,
     rounding,
     staged,
@@ -28,7 +29,6 @@ from unweave.contract import (
     UserError,
     all_phases,
     is_supervised,
-    own_arguments,
     player_parameters,
     stages,
 )
@@ -42,7 +42,6 @@ from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS, variant
-from unweave.methods.few_labels import accepts_labels
 from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
@@ -140,16 +139,10 @@ def prepare(
             check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
     told = supervised_info(data, supervision or "none")
     with starting(start) as weights:
-        probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+        probe = probe_method(cls, told, fixed)
     if weights.deviation is not None and not weights.used:
         raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
-    needs = [probe.needs, *(stage.needs for stage in stages(cls)[1:])]
-    if told.labels and not any(map(is_supervised, needs)) and accepts_labels(cls):
-        raise UserError(
-            f"supervision={supervision!r} is given but the method needs only {', '.join(probe.needs)}; "
-            "leave it 'none', or set semi_supervised=xent to learn from the labels too"
-        )
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
         "arguments": fixed,

@@ -6,12 +6,20 @@ Shape letters: N observations, B batch, K factors, C channels, H height, W width
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unweave.contract import DataInfo, UserError
 from unweave.data.ranges import Span
+
+
+def about_of(data: Any) -> Any:
+    """What there is to tell about a set, or about the one that it is a view of."""
+    while not hasattr(data, "about") and isinstance(getattr(data, "data", None), Dataset):
+        data = data.data
+    return getattr(data, "about", None)
 
 
 class Dataset(nn.Module):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from unweave.contract import UserError
 from unweave.data.arrays import Arrays
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, about_of
 from unweave.data.listed import Grouped, read_groups, read_rows
 from unweave.data.picture import How, Unreadable, read_picture
 from unweave.data.scan import Found, list_files, read_folder
@@ -86,11 +86,10 @@ def folder(
 
 def prepared_as(data: Any) -> How | None:
     """What was done to every picture of a set, or of the one that it is a view of; None if it is not of pictures."""
-    if isinstance(how := getattr(data, "how", None), How):
+    if isinstance(how := getattr(data, "how", None), How):  # it remembers nothing but that
         return how
-    if isinstance(about := getattr(data, "about", None), About):
-        return about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb")
-    return prepared_as(data.data) if isinstance(getattr(data, "data", None), Dataset) else None
+    about = about_of(data)
+    return about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb") if isinstance(about, About) else None
 
 
 def read_like(data: Dataset, path: Path) -> np.ndarray | None:
