@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import sys
+import webbrowser
 
 import pytest
 import torch
@@ -225,3 +226,20 @@ def test_interrupt_tells_how_to_go_on(tmp_path, capsys, monkeypatch):
     code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "r")
     assert code == 130
     assert "--resume" in err
+
+
+@pytest.mark.parametrize("answer", [True, False, webbrowser.Error("none"), OSError("cannot start")])
+def test_report_opens_the_page(run, tmp_path, capsys, monkeypatch, answer):
+    asked = []
+
+    def browser(address):
+        asked.append(address)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    page = tmp_path / "my page.html"
+    code, out, err = unweave(capsys, "report", run, "-o", page, "--open")
+    assert code == 0 and err == "" and asked == [page.resolve().as_uri()]
+    assert "is written" in out and ("No browser could be opened here" in out) == (answer is not True)

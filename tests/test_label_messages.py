@@ -29,7 +29,7 @@ def said(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("method", ["m2", "m1", "m1_m2", "aae_semi"])
 def test_two_columns_are_named_and_one_is_proposed(said, method):
-    line = said("animal,colour", lambda n: f"{'cat dog'.split()[n % 2]},{'red blue'.split()[n // 6]}", method)
+    line = said("animal,colour", lambda n: f"{['cat', 'dog'][n % 2]},{['red', 'blue'][n // 6]}", method)
     assert "supervision='labels' gives those of 2 factors" in line
     assert "has factors animal, colour; choose one: supervision=\"labels(factors=['animal'])\"" in line
 
@@ -51,6 +51,6 @@ def test_labels_that_a_method_has_no_use_for_are_told_before_its_network_s_size(
 
 
 def test_names_that_differ_in_capitals_are_told_and_trained_on(said):
-    err = said("kind", lambda n: "one One two".split()[n % 3], code=0)
+    err = said("kind", lambda n: ["one", "One", "two"][n % 3], code=0)
     lines = [line for line in err.splitlines() if "'One'" in line]
     assert lines == ["labels of 'kind': 'One' and 'one' are 2 classes; write them alike if they are meant to be one"]

@@ -83,6 +83,7 @@ def _named(metrics: str) -> str | list[str]:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="one or more run folders")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the HTML file to write")] = Path("report.html"),
+    open: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
     data: DataOption = None,
     factors: TableOption = None,
     device: DeviceOption = "auto",
@@ -93,7 +94,18 @@ def report(
 
     found = find_device(device)
     made = write_report([_opened(run, data, factors, found) for run in runs], out, device=found)
-    out_console.print(f"[bold]{made}[/bold] is written; open it in a browser.")
+    out_console.print(f"[bold]{made}[/bold] is written; {'it opens' if open else 'open it'} in a browser.")
+    if open and not _shown_in_browser(made):
+        out_console.print("No browser could be opened here; open the file by hand.")
+
+
+def _shown_in_browser(page: Path) -> bool:
+    import webbrowser
+
+    try:
+        return webbrowser.open(page.resolve().as_uri())
+    except (webbrowser.Error, OSError):  # it is found and cannot be started
+        return False
 
 
 def compare(
