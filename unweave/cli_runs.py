@@ -94,9 +94,10 @@ def report(
 
     found = find_device(device)
     made = write_report([_opened(run, data, factors, found) for run in runs], out, device=found)
-    out_console.print(f"[bold]{made}[/bold] is written; {'it opens' if open else 'open it'} in a browser.")
-    if open and not _shown_in_browser(made):
-        out_console.print("No browser could be opened here; open the file by hand.")
+    opened = open and _shown_in_browser(made)
+    out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
+    if open and not opened:
+        out_console.print("--open: no browser could be opened here.")
 
 
 def _shown_in_browser(page: Path) -> bool:
