@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import sys
+import webbrowser
 
 import pytest
 import torch
@@ -39,7 +40,8 @@ def run(tmp_path, capsys):
 
 def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     assert {p.name for p in run.iterdir()} == {
-        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "time.json", "samples",
+        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "time.json", "model.json",
+        "samples",
     }  # fmt: skip
     code, out, _ = unweave(capsys, "evaluate", run, "--metrics", "mig", "--rows", "200")
     assert code == 0
@@ -199,7 +201,7 @@ def test_a_full_disk_later_keeps_what_was_saved(tmp_path, capsys, monkeypatch):
     assert code == 2
     assert "No space left" in err
     assert err.strip().splitlines()[-1].startswith("error: ")
-    left = {"config.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
+    left = {"config.json", "model.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
     assert {p.name for p in (tmp_path / "r").iterdir()} == left
     uw.resume(tmp_path / "r")
     assert (tmp_path / "r" / "weights.safetensors").exists()
@@ -224,3 +226,22 @@ def test_interrupt_tells_how_to_go_on(tmp_path, capsys, monkeypatch):
     code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "r")
     assert code == 130
     assert "--resume" in err
+
+
+@pytest.mark.parametrize("answer", [True, False, webbrowser.Error("none"), OSError("cannot start")])
+def test_report_opens_the_page(run, tmp_path, capsys, monkeypatch, answer):
+    asked = []
+
+    def browser(address):
+        asked.append(address)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    page = tmp_path / "my page.html"
+    code, out, err = unweave(capsys, "report", run, "-o", page, "--open")
+    assert code == 0 and err == "" and asked == [page.resolve().as_uri()]
+    out = " ".join(out.split())
+    assert "is written; it is open in a browser" in out if answer is True else "is written; open it in a browser" in out
+    assert ("no browser could be opened here" in out) == (answer is not True)

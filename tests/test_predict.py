@@ -148,3 +148,49 @@ def test_command_on_a_run_without_classes(tmp_path, capsys):
     words = ["predict", str(tmp_path / "run"), "-o", str(tmp_path / "labels.csv")]
     assert guarded(lambda: app(words, standalone_mode=False)) == 2
     assert not (tmp_path / "labels.csv").exists() and "Traceback" not in capsys.readouterr().err
+
+
+@pytest.fixture
+def continuous(tmp_path, monkeypatch):
+    """A folder whose table has a number with fractions for some of the pictures."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    numbers = np.random.default_rng(0).random(70)
+    for number in range(80):
+        Image.new("L", (8, 8), 3 * number).save(tmp_path / "in" / f"{number:02d}.png")
+    rows = [f"{number:02d}.png,{value!r}" for number, value in enumerate(numbers.tolist())]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,kind", *rows]))
+    return numbers
+
+
+@pytest.mark.parametrize("bins, classes", [("", 20), ("bins=4", 4)])
+def test_a_column_with_fractions_is_told_named_by_ranges_and_true_to_the_table(continuous, capsys, bins, classes):
+    words = "train m2 --data in --factors labels.csv --size 8 --steps 2 --batch 4 --set latents=2 --device cpu --quiet"
+    words = [*words.split(), "--supervision", f"labels(n=60, {bins})", "--out", "run"]
+    assert guarded(lambda: app(words, standalone_mode=False)) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "continuous" in line]
+    assert len(said) == 1 and f"cut into {classes} classes" in said[0] and "'kind'" in said[0] and "bins" in said[0]
+    assert guarded(lambda: app(["predict", "run"], standalone_mode=False)) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "right of 60 observations labelled in training" in out and "right of 10 observations with a known" in out
+    table = pd.read_csv("predicted.csv", dtype=str)
+    table["kind_true"] = table["kind_true"].map(float)
+    assert list(table) == ["file", "kind", "kind_confidence", "kind_true", "kind_right", "kind_labelled"]
+    assert (
+        table["kind_true"].tolist()[:70] == continuous.tolist()
+        and table["kind_true"].isna().tolist()[70:] == [True] * 10
+    )
+    ends = table["kind"].str.split(" to ", expand=True).astype(float)
+    inside = (ends[0] <= table["kind_true"]) & (table["kind_true"] <= ends[1])
+    assert ((table["kind_right"] == "True") == inside).all()
+    assert (predict("run", "in")["kind"] == table["kind"]).all()  # by the run's own note of its classes
+
+
+def test_other_data_of_a_continuous_factor_are_compared_by_number(continuous):
+    data = uw.load_data("in", factors="labels.csv", size=8)
+    uw.train("m2", data, supervision="labels", steps=1, batch=4, latents=2, device="cpu", out="run")
+    pixels = np.zeros((3, 1, 8, 8), np.float32)
+    frame = predict("run", Arrays(pixels, factor_table({"kind": pd.Series([0.5, 2.0, None])})[0]))
+    assert frame["kind_right"].notna().tolist() == [True, False, False]  # 2 is in no class
+    assert frame["kind_true"].tolist()[:1] == [0.5] and frame["kind_true"].isna().tolist() == [False, False, True]

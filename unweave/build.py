@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from unweave.contract import (
+    DataInfo,
     Method,
     UserError,
     all_phases,
@@ -28,6 +29,7 @@ from unweave.engine.loop import Loop
 from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
 from unweave.methods import METHODS
+from unweave.methods.few_labels import accepts_labels
 from unweave.nn.networks import GLOROT, starting
 from unweave.ops.noise import fold
 from unweave.settings import schedule
@@ -93,6 +95,26 @@ def build(
         torch.manual_seed(config["seed"] + stage * 2**40)
         told = supervised_info(data, config["supervision"])
         return cls(told, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
+
+
+def probe_method(cls: type[Method], told: DataInfo, fixed: Mapping[str, Any]) -> Method:
+    """The method, built to see what it needs. That labels are of no use to it is said before what else is wrong."""
+    try:
+        probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+    except UserError:
+        _check_labels(cls, told, cls.needs)
+        raise
+    _check_labels(cls, told, probe.needs)
+    return probe
+
+
+def _check_labels(cls: type[Method], told: DataInfo, needs: tuple[str, ...]) -> None:
+    used = any(map(is_supervised, [needs, *(stage.needs for stage in stages(cls)[1:])]))
+    if told.labels and not used and accepts_labels(cls):
+        raise UserError(
+            f"supervision={told.supervision!r} is given but the method needs only {', '.join(needs)}; "
+            "leave it 'none', or set semi_supervised=xent to learn from the labels too"
+        )
 
 
 def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:

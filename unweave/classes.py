@@ -5,18 +5,19 @@ Shape letters: N observations, L labelled factors, Y classes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unweave.contract import UserError
-from unweave.data import Dataset, Sampler, load_data
-from unweave.data.labelling import LabelledSet
-from unweave.data.table import shown
+from unweave.data import Dataset, load_data
+from unweave.data.remembered import Remembered
+from unweave.data.told import Told, exact_numbers, labelled_set, plain, told_observations
 from unweave.encoding import chosen_rows
 from unweave.trained import Trained, load
 
@@ -24,37 +25,18 @@ BATCH = 512
 Classify = Callable[[Tensor], tuple[Tensor, ...]]
 
 
-class Told(NamedTuple):
-    """What a run was told about one factor."""
-
-    factor: str
-    classes: dict[float | str, int]  # the model's class of each value of the factor
-    size: int  # how many classes the model has
-    known: set[int]  # the observations it was told of
-
-    def names(self) -> list[str]:
-        """What each of the model's classes is called: the value it stands for, or several."""
-        values = [[value for value, number in self.classes.items() if number == y] for y in range(self.size)]
-        return [" or ".join(_name(value) for value in some) or f"class {y}" for y, some in enumerate(values)]
-
-
 def told_factors(trained: Trained) -> list[Told]:
     """The factors a run learned from labels, in the order of its classifier's answers."""
-    data, config = trained.data, trained.config
-    used = Sampler(data, ("labelled", "labels"), config["supervision"], seed=config["seed"]).labelled
+    if isinstance(trained.data, Remembered):
+        return trained.data.told
+    used = labelled_set(trained.data, trained.config["supervision"], trained.config["seed"])
     assert used is not None
-    index_N, labels_NL = (part.cpu() for part in used.table)
-    seed = torch.tensor(config["seed"] if used.want.seed is None else used.want.seed, device=used.table[0].device)
-    # What a label would be for every observation: coarser or renamed as in training, and without mistakes.
-    everything = LabelledSet(data, used.want._replace(n=data.size, noise=0.0, balanced=False), seed)
-    all_N, all_NL = everything.table
-    found = []
-    for number, k in enumerate(used.want.factors):
-        pairs = torch.stack([data.factors(all_N)[:, k], all_NL[:, number]], 1).unique(dim=0).tolist()
-        classes = {data.factor_values[k][true]: label for true, label in pairs if true >= 0}
-        known = set(index_N[labels_NL[:, number] >= 0].tolist())
-        found.append(Told(data.factor_names[k], classes, used.sizes[number], known))
-    return found
+    return told_observations(used)
+
+
+def opened(run: str | Path | Trained, data: Any, device: str) -> Trained:
+    """The run; one that is to look at other data than its own is opened without these."""
+    return run if isinstance(run, Trained) else load(run, device=device, with_data=data is None)
 
 
 def true_classes(told: Told, data: Dataset) -> np.ndarray | None:
@@ -62,8 +44,27 @@ def true_classes(told: Told, data: Dataset) -> np.ndarray | None:
     if told.factor not in data.factor_names:
         return None
     k = data.factor_names.index(told.factor)
+    if told.spans:
+        return told.class_of(_numbers(data, k))
     numbers = np.array([*(told.classes.get(value, -1) for value in data.factor_values[k]), -1])
     return numbers[data.factors(chosen_rows(data, None, 0))[:, k].cpu().numpy()]
+
+
+def true_values(told: Told, data: Dataset) -> np.ndarray:
+    """What the table says of a factor, of each observation: a number of a continuous one, else a name, or None."""
+    k = data.factor_names.index(told.factor)
+    if told.spans:
+        return np.array([None if np.isnan(number) else number for number in _numbers(data, k).tolist()], dtype=object)
+    names = np.array([*map(plain, data.factor_values[k]), None], dtype=object)
+    return names[data.factors(chosen_rows(data, None, 0))[:, k].cpu().numpy()]
+
+
+def _numbers(data: Dataset, k: int) -> np.ndarray:
+    """A factor that the model knows as continuous, as numbers; of a set that has texts instead none is known."""
+    if data.kinds[k] == "continuous":
+        return exact_numbers(data, k)
+    values = np.array([*(np.nan if isinstance(v, str) else v for v in data.factor_values[k]), np.nan], dtype=float)
+    return values[data.factors(chosen_rows(data, None, 0))[:, k].cpu().numpy()]
 
 
 def used_in_training(told: Told, count: int) -> np.ndarray:
@@ -73,13 +74,20 @@ def used_in_training(told: Told, count: int) -> np.ndarray:
 
 def fitting_data(trained: Trained, data: Any) -> tuple[Dataset, bool]:
     """A data set the model takes, on its device, and whether it is the very data of the run; None is that."""
+    if data is None and isinstance(trained.data, Remembered):
+        raise UserError(f"run '{trained.folder.path}' was loaded without its data; give data to classify")
     dataset = trained.data if data is None else load_data(data)
     if dataset.shape != trained.data.shape:
         raise UserError(
             f"data has images of shape {dataset.shape}, but the model takes {trained.data.shape}; give those"
         )
-    same = bool(dataset.options) and (dataset.name, dataset.options) == (trained.data.name, trained.data.options)
+    same = bool(dataset.options) and _call(dataset) == _call(trained.data)
     return dataset.to(next(trained.method.parameters()).device), dataset is trained.data or same
+
+
+def _call(data: Dataset) -> str:
+    """What makes this set again, also where it was read from a run's config, which knows no tuples."""
+    return json.dumps([data.name, data.options], sort_keys=True, default=str)
 
 
 def image_batches(trained: Trained, data: Dataset) -> Iterator[Tensor]:
@@ -108,8 +116,9 @@ def class_error(run: str | Path | Trained, data: Any = None, *, device: str = "c
 
     `data` is a data set or its name; None is what the run was trained on.
     """
-    trained = load(run, device=device) if isinstance(run, str | Path) else run
+    trained = opened(run, data, device)
     classify, (dataset, trained_on) = classifier(trained), fitting_data(trained, data)
+    trained = trained._replace(data=dataset) if trained_on else trained
     chances, found = class_chances(classify, image_batches(trained, dataset)), {}
     for told, chance_NY in zip(told_factors(trained), chances, strict=True):
         true_N = true_classes(told, dataset)
@@ -120,7 +129,3 @@ def class_error(run: str | Path | Trained, data: Any = None, *, device: str = "c
             raise UserError(f"data has no known {told.factor} beside the labels used in training; give data that has")
         found[told.factor] = float((chance_NY.argmax(1).numpy() != true_N)[counted_N].mean())
     return found
-
-
-def _name(value: float | str) -> str:
-    return value if isinstance(value, str) else shown(value)

@@ -19,6 +19,7 @@ from unweave.cli_data import (
     PairsOption,
     SizeOption,
     open_data,
+    tell_labels,
     told_by_files,
 )
 from unweave.cli_data import app as data_app
@@ -103,6 +104,7 @@ def train(
         listed = supervision if pairs and supervision else ""
         own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
         dataset = open_data(data, quiet, listed, **own)
+        tell_labels(supervision, dataset, quiet)
         options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
         options |= dict(optimizer=optimizer, start=start, supervision=supervision, engine=engine, precision=precision)
         options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)

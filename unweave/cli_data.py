@@ -44,6 +44,14 @@ def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) 
     return data
 
 
+def tell_labels(supervision: str | None, data: Any, quiet: bool) -> None:
+    """What labels make of the factors, where that may not be what was meant; told even if all else is not."""
+    from unweave.data.told import label_notes
+
+    for line in label_notes(supervision or "none", data):
+        error_console.print(escape(f"warning: {line}" if quiet else line))
+
+
 def told_by_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
     """The supervision that was asked for, in words or by the files that list pairs or groups."""
     from unweave.data.listed import settled

@@ -14,6 +14,8 @@ from unweave.contract import UserError
 out_console = Console()
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
+DataOption = Annotated[Path | None, typer.Option(help="where the run's own pictures are now, if they were moved")]
+TableOption = Annotated[Path | None, typer.Option(help="where the table of their factors is now, likewise")]
 MetricsOption = Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")]
 
 
@@ -25,6 +27,8 @@ def evaluate(
     resamples: Annotated[int, typer.Option(help="draw the table again this often for intervals; 200 is good")] = 0,
     seed: Annotated[int, typer.Option(help="draws the observations, splits and resamples")] = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for scores.json and heatmap.png")] = None,
+    data: DataOption = None,
+    factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Score a run or plain arrays; writes scores.json and heatmap.png, into the run or beside the .npz."""
@@ -38,13 +42,18 @@ def evaluate(
     if what.suffix == ".npz":
         if rows is not None:
             raise UserError(f"rows '{rows}' is for runs; the arrays of '{what}' are scored as they are")
+        if place := data or factors:
+            raise UserError(
+                f"'{place}' says where the data of a run are; the arrays of '{what}' are scored as they are"
+            )
         if codes != "mean":
             raise UserError(f"codes '{codes}' is for runs; the arrays of '{what}' are scored as they are")
         result, beside = score_file(what, **options), what.with_suffix(".scores")
     else:
         if rows not in (None, "all") and not str(rows).isdigit():
             raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
-        result, beside = score(what, rows=None if rows == "all" else int(rows or 10_000), codes=codes, **options), what
+        run = _opened(what, data, factors, options["device"])
+        result, beside = score(run, rows=None if rows == "all" else int(rows or 10_000), codes=codes, **options), what
         if codes == "sampled":
             beside, title = what / "sampled", f"{what}, sampled codes"
     folder = write_scores(result, out or beside, what)
@@ -59,6 +68,14 @@ def evaluate(
     out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
 
 
+def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
+    """The run as it is, or where its own data were moved, opened with them."""
+    from unweave.trained import load, moved_data
+
+    moved = moved_data(run, data, factors)
+    return run if moved is None else load(run, device=device, data=moved)
+
+
 def _named(metrics: str) -> str | list[str]:
     return metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
 
@@ -66,14 +83,30 @@ def _named(metrics: str) -> str | list[str]:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="one or more run folders")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the HTML file to write")] = Path("report.html"),
+    open: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
+    data: DataOption = None,
+    factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
     from unweave.build import find_device
     from unweave.report import report as write_report
 
-    made = write_report(runs, out, device=find_device(device))
-    out_console.print(f"[bold]{made}[/bold] is written; open it in a browser.")
+    found = find_device(device)
+    made = write_report([_opened(run, data, factors, found) for run in runs], out, device=found)
+    opened = open and _shown_in_browser(made)
+    out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
+    if open and not opened:
+        out_console.print("--open: no browser could be opened here.")
+
+
+def _shown_in_browser(page: Path) -> bool:
+    import webbrowser
+
+    try:
+        return webbrowser.open(page.resolve().as_uri())
+    except (webbrowser.Error, OSError):  # it is found and cannot be started
+        return False
 
 
 def compare(
@@ -105,7 +138,7 @@ def encode(
     from unweave.export import encode_files
     from unweave.trained import load
 
-    count = encode_files(load(run), images, out)
+    count = encode_files(load(run, with_data=False), images, out)
     out_console.print(f"[bold]{out}[/bold]: codes of {count} pictures.")
 
 
@@ -115,6 +148,8 @@ def predict(
         list[str] | None, typer.Argument(help="picture files, folders of them, or a data set; else the run's own data")
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("predicted.csv"),
+    data: DataOption = None,
+    factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """The class of every picture and how sure the model is, as a .csv."""
@@ -122,16 +157,26 @@ def predict(
     from unweave.export import write_output
     from unweave.predict import accuracy_lines
     from unweave.predict import predict as classes_of
-    from unweave.trained import load
+    from unweave.runs import RunFolder
 
-    trained = load(run, device=find_device(device))
-    if str(out.expanduser().resolve()) == trained.config["data_options"].get("factors"):
+    if what and (place := data or factors):
+        raise UserError(f"'{place}' says where the run's own data are, which '{what[0]}' is not; give one of them")
+    table = (
+        str(factors.expanduser().resolve()) if factors else RunFolder.open(run).config["data_options"].get("factors")
+    )
+    if str(out.expanduser().resolve()) == table:
         raise UserError(f"out '{out}' is the table the run learned from; give another name")
-    frame = classes_of(trained, what[0] if what and len(what) == 1 else what or None)
+    found = find_device(device)
+    frame = classes_of(run if what else _opened(run, data, factors, found), _one_or_all(what), device=found)
     write_output(out, frame.to_csv(index=False, float_format="%.4f").encode())
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)
     out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
+
+
+def _one_or_all(what: list[str] | None) -> str | list[str] | None:
+    """One name may be that of a data set, several are pictures; none is the run's own data."""
+    return what[0] if what and len(what) == 1 else what or None
 
 
 def export(
@@ -143,6 +188,6 @@ def export(
     from unweave.export import export as write_export
     from unweave.trained import load
 
-    trained = load(run)
+    trained = load(run, with_data=False)
     made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)
     out_console.print(f"[bold]{made}[/bold]: images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")

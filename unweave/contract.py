@@ -101,6 +101,8 @@ class DataInfo(NamedTuple):
     labelled: int = 0  # how many observations have labels
     members: int = 1  # observations in a group, frames in a clip
     groups: int = 0  # how many different groups there are
+    factors: tuple[str, ...] = ()  # the names of the labelled factors
+    supervision: str = ""  # the words that gave labels, for messages
 
 
 class Part(NamedTuple):

@@ -17,7 +17,7 @@ from unweave.engine.fleet import STRATEGIES
 from unweave.methods import variant
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder
-from unweave.train import data_label, prepare, rehearse
+from unweave.train import data_label, make_folder, prepare, rehearse
 from unweave.trained import Trained
 
 
@@ -122,5 +122,5 @@ def _existing(run: Run, resume: bool) -> Run:
 
 def _open_or_create(run: Run) -> Run:
     if not run.folder.path.exists():
-        RunFolder.create(run.folder.path, run.config)
+        make_folder(run.folder.path, run.config, run.data)
     return run

@@ -22,14 +22,16 @@ from unweave.classes import (
     classifier,
     fitting_data,
     image_batches,
+    opened,
     told_factors,
     true_classes,
+    true_values,
     used_in_training,
 )
 from unweave.data import DATASETS, Dataset
 from unweave.data.folder import read_like
 from unweave.export import SUFFIXES, image_files, read_image
-from unweave.trained import Trained, load
+from unweave.trained import Trained
 
 Pictures = str | Path | Sequence[str | Path]
 
@@ -48,11 +50,14 @@ def predict(run: str | Path | Trained, data: Any = None, *, device: str = "cpu")
     """A row for every observation: its file or number, the most probable class by name, and the probability.
 
     `data` is a data set, its name or call text, picture files or folders of them; None is what the run was trained on.
-    For each factor F the columns are F and F_confidence; F_true where a true class is known to the data;
+    For each factor F the columns are F and F_confidence; F_true, what the data say of it, where they do; F_right,
+    whether that is in the class, where a class stands for several values;
     and, of the run's own data, F_labelled: whether its label was used in training.
     """
-    trained = load(run, device=device) if isinstance(run, str | Path) else run
+    trained = opened(run, data, device)
     classify, seen = classifier(trained), _observations(trained, data)
+    if seen.trained_on and seen.data is not None:
+        trained = trained._replace(data=seen.data)
     chances = class_chances(classify, seen.images())
     table: dict[str, Any] = {seen.column: seen.names}
     for told, chance_NY in zip(told_factors(trained), chances, strict=True):
@@ -67,7 +72,8 @@ def accuracy_lines(frame: pd.DataFrame) -> list[str]:
         for used in (False, True):
             checked = _checked(frame, factor, used)
             if len(checked):
-                right = (checked[factor] == checked[f"{factor}_true"]).mean()
+                same = checked[factor] == checked[f"{factor}_true"]
+                right = checked.get(f"{factor}_right", same).astype(bool).mean()
                 which = "labelled in training" if used else "with a known class, not labelled in training"
                 lines.append(f"{factor}: {100 * right:.2f} % right of {len(checked)} observations {which}")
     return lines
@@ -78,8 +84,10 @@ def _columns(chance_NY: Tensor, told: Told, seen: Observations) -> dict[str, Any
     names = np.array([*told.names(), None], dtype=object)
     columns = {told.factor: names[class_N], f"{told.factor}_confidence": confidence_N.numpy()}
     true_N = None if seen.data is None else true_classes(told, seen.data)
-    if true_N is not None and (true_N >= 0).any():
-        columns[f"{told.factor}_true"] = names[true_N]
+    if seen.data is not None and true_N is not None and (true_N >= 0).any():
+        columns[f"{told.factor}_true"] = true_values(told, seen.data) if told.several else names[true_N]
+        if told.several:  # the name of a class is not what the table says: who is right cannot be seen by comparing
+            columns[f"{told.factor}_right"] = np.where(true_N >= 0, class_N.numpy() == true_N, None)
         if seen.trained_on:
             columns[f"{told.factor}_labelled"] = used_in_training(told, len(true_N))
     return columns
@@ -134,7 +142,7 @@ def _checked(frame: pd.DataFrame, factor: str, used: bool = False) -> pd.DataFra
     """The rows whose true class is known, and was used in training or was not."""
     if f"{factor}_true" not in frame:
         return frame[:0]
-    known = frame[f"{factor}_true"].notna()
+    known = frame[f"{factor}_right" if f"{factor}_right" in frame else f"{factor}_true"].notna()
     labelled = frame.get(f"{factor}_labelled", pd.Series(False, index=frame.index))
     return frame[known & (labelled == used)]
 

@@ -1,6 +1,7 @@
 """The run folder on disk: write, read, list. Every write is atomic, loading never executes code.
 
 runs/<name>/config.json               everything needed to repeat the run
+           model.json                 what the model takes and what its classes are called
            log.jsonl                  one record a line
            checkpoint.safetensors     the whole training state, replaced as training goes on
            weights.safetensors        the finished model
@@ -56,15 +57,17 @@ class RunFolder:
         self.path = Path(path)
 
     @classmethod
-    def create(cls, path: Path | str, config: Mapping[str, Any]) -> RunFolder:
-        """A new folder with its configuration; nothing is left behind if that fails."""
+    def create(cls, path: Path | str, config: Mapping[str, Any], note: Mapping[str, Any] | None = None) -> RunFolder:
+        """A new folder with its configuration and a note on its model; nothing is left behind if that fails."""
         folder = cls(path)
         if folder.path.exists():
             raise UserError(f"out '{path}' exists already; give another name, or resume it with --resume")
         missing = [p for p in (folder.path, *folder.path.parents) if not p.exists()]
         try:
             folder.path.mkdir(parents=True)
-            folder.write_json("config.json", config)
+            if note is not None:
+                folder.write_json("model.json", note)
+            folder.write_json("config.json", config)  # last: it is what makes a folder a run
         except OSError as error:
             if missing and missing[-1].exists():
                 shutil.rmtree(missing[-1], ignore_errors=True)
@@ -96,6 +99,11 @@ class RunFolder:
         """Seconds of training, how many models shared them and the device's name; nothing if that was not noted."""
         found = self.read_json("time.json") if (self.path / "time.json").is_file() else {}
         return found if isinstance(found, dict) else {}
+
+    @property
+    def note(self) -> dict[str, Any] | None:
+        """What the model takes and its classes' names; None of a run from before that was written down."""
+        return self.read_json("model.json") if (self.path / "model.json").is_file() else None
 
     def read_json(self, name: str) -> Any:
         try:

@@ -18,6 +18,7 @@ from unweave.build import (
     find_method,
     make_engine,
     optimizer_settings,
+    probe_method,
     room_for,
     rounding,
     staged,
@@ -28,7 +29,6 @@ from unweave.contract import (
     UserError,
     all_phases,
     is_supervised,
-    own_arguments,
     player_parameters,
     stages,
 )
@@ -36,12 +36,12 @@ from unweave.data import OWN, Dataset, load_data, supervised_info
 from unweave.data.inspection import left_out
 from unweave.data.kinds import check_needs, default_supervision
 from unweave.data.listed import settled
+from unweave.data.remembered import note_of
 from unweave.data.stream import Staged
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS, variant
-from unweave.methods.few_labels import accepts_labels
 from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
@@ -96,7 +96,7 @@ def train(
     options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
     config, cls, data = prepare(method, data, **options, **settings)
     rehearse(config, cls, data)
-    folder = RunFolder.create(out or default_folder(config), config)
+    folder = make_folder(out or default_folder(config), config, data)
     return _fit(folder, config, cls, data, observe)
 
 
@@ -139,16 +139,10 @@ def prepare(
             check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
     told = supervised_info(data, supervision or "none")
     with starting(start) as weights:
-        probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+        probe = probe_method(cls, told, fixed)
     if weights.deviation is not None and not weights.used:
         raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
-    needs = [probe.needs, *(stage.needs for stage in stages(cls)[1:])]
-    if told.labels and not any(map(is_supervised, needs)) and accepts_labels(cls):
-        raise UserError(
-            f"supervision={supervision!r} is given but the method needs only {', '.join(probe.needs)}; "
-            "leave it 'none', or set semi_supervised=xent to learn from the labels too"
-        )
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
         "arguments": fixed,
@@ -172,6 +166,11 @@ def prepare(
     if lines := left_out(data):
         config["left_out"] = lines  # of your own data, for the record
     return Prepared(config, cls, data)
+
+
+def make_folder(path: str | Path, config: Mapping[str, Any], data: Dataset) -> RunFolder:
+    """The folder of a run that begins."""
+    return RunFolder.create(path, config, note_of(data, config["supervision"], config["seed"]))
 
 
 def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:

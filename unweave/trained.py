@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Method, Representation, UserError, own_arguments
-from unweave.data import Dataset, load_data, supervised_info
+from unweave.data import OWN, Dataset, load_data, supervised_info
+from unweave.data.remembered import Remembered
 from unweave.data.spec import check_name
 from unweave.methods import METHODS, variant
 from unweave.runs import RunFolder
@@ -56,11 +57,17 @@ class Trained(NamedTuple):
 
 
 def load(
-    path: str | Path, *, device: str = "cpu", method: type[Method] | None = None, data: Dataset | None = None
+    path: str | Path,
+    *,
+    device: str = "cpu",
+    method: type[Method] | None = None,
+    data: Dataset | None = None,
+    with_data: bool = True,
 ) -> Trained:
     """The model in a run folder, finished or as far as its last checkpoint.
 
     `method` and `data` are for runs on classes of your own, which a folder cannot bring back by itself.
+    `with_data=False` does not read what it was trained on, which then need not be there: enough for new pictures.
     """
     folder = RunFolder.open(path)
     config = folder.config
@@ -72,7 +79,7 @@ def load(
     else:
         weights, about = _unfinished_weights(folder)
     try:
-        data = data or load_data(config["data"], **config["data_options"])
+        data = data or (None if with_data else _remembered(folder)) or _own_data(folder)
         model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
@@ -81,8 +88,44 @@ def load(
     return Trained(folder, config, model.to(device).eval(), data.to(device))
 
 
+def moved_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:
+    """The data of a run from where they, or their table, lie now; None if nothing is said. They must be the same."""
+    given = {"path": data, "factors": factors}
+    moved = {name: str(place) for name, place in given.items() if place is not None}
+    if not moved:
+        return None
+    config = RunFolder.open(path).config
+    if config["data"] not in OWN:
+        option, place = ("data", data) if data else ("factors", factors)
+        raise UserError(
+            f"{option} '{place}' cannot be given to run '{path}': its data are '{config['data']}', no files"
+        )
+    return load_data(config["data"], **{**config["data_options"], **moved})
+
+
+def _own_data(folder: RunFolder) -> Dataset:
+    """The data a run was trained on, read again."""
+    name, options = folder.config["data"], folder.config["data_options"]
+    path = options.get("path") if name in OWN else None
+    if path is not None and not Path(str(path)).exists():
+        raise UserError(
+            f"run '{folder.path}' was trained on data '{path}', which is not there; put it back, or say where it is "
+            "now: --data of predict, report and evaluate"
+        )
+    return load_data(name, **options)
+
+
+def _remembered(folder: RunFolder) -> Remembered | None:
+    """What stands for the data of a run; None if the run is from before that was noted."""
+    note = folder.note
+    try:
+        return None if note is None else Remembered(folder.config["data"], folder.config["data_options"], note)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"run '{folder.path}' is damaged: model.json does not say what the model takes") from error
+
+
 def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage: int) -> Method:
-    told = supervised_info(data, config["supervision"])
+    told = data.told_of if isinstance(data, Remembered) else supervised_info(data, config["supervision"])
     model = method(told, **own_arguments(method, config["arguments"]))  # type: ignore[call-arg]
     for _ in range(stage):
         assert method.then is not None

@@ -202,7 +202,9 @@ def test_truth_is_renamed_and_cut_as_the_labels_were_but_never_mistaken():
     wanted = dict(zip(clean[0].tolist(), clean[1][:, 0].tolist()))
     index, labels, _ = _unlabelled(run(supervision=text.format(", noise=1.0"), seed=3), 0)
     assert dict(zip(index.tolist(), labels[:, 0].tolist(), strict=True)) == wanted
-    assert label_names(run(supervision=text.format(""))) == [("left", ["0", "1"])]
+    (names,) = [names for _, names in label_names(run(supervision=text.format(""), seed=3))]
+    assert sorted(names) == ["black or dark", "light or white"]
+    assert names[wanted[0]] == "black or dark"  # observation 0 is black
 
 
 def test_nothing_is_told_without_labels_or_classifier():

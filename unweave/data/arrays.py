@@ -45,7 +45,7 @@ class Arrays(Dataset):
         self.shape = (pixels.shape[1], pixels.shape[2], pixels.shape[3])
         self.table = _table(factors, names, self.size)
         self.factor_names, self.factor_values = self.table.names, self.table.values
-        self.factor_sizes = tuple(map(len, self.factor_values))
+        self.factor_sizes, self.factor_spans = tuple(map(len, self.factor_values)), self.table.spans
         self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
         self.room = memory_limit() if resident is None else 0
         self.pixels: Tensor

@@ -6,11 +6,20 @@ Shape letters: N observations, B batch, K factors, C channels, H height, W width
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unweave.contract import DataInfo, UserError
+from unweave.data.ranges import Span
+
+
+def about_of(data: Any) -> Any:
+    """What there is to tell about a set, or about the one that it is a view of."""
+    while not hasattr(data, "about") and isinstance(getattr(data, "data", None), Dataset):
+        data = data.data
+    return getattr(data, "about", None)
 
 
 class Dataset(nn.Module):
@@ -25,6 +34,9 @@ class Dataset(nn.Module):
     factor_names: tuple[str, ...]
     factor_sizes: tuple[int, ...]
     factor_values: tuple[tuple[float | str, ...], ...]  # what each class of each factor stands for
+    factor_spans: tuple[
+        tuple[Span, ...], ...
+    ] = ()  # of a continuous one that was cut, where each class begins and ends
     size: int  # number of observations
     grid: bool = True
     options: dict[str, object]  # the arguments that re-create this set: load_data(name, **options)

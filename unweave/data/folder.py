@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from unweave.contract import UserError
 from unweave.data.arrays import Arrays
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, about_of
 from unweave.data.listed import Grouped, read_groups, read_rows
 from unweave.data.picture import How, Unreadable, read_picture
 from unweave.data.scan import Found, list_files, read_folder
@@ -84,12 +84,19 @@ def folder(
     return data
 
 
+def prepared_as(data: Any) -> How | None:
+    """What was done to every picture of a set, or of the one that it is a view of; None if it is not of pictures."""
+    if isinstance(how := getattr(data, "how", None), How):  # it remembers nothing but that
+        return how
+    about = about_of(data)
+    return about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb") if isinstance(about, About) else None
+
+
 def read_like(data: Dataset, path: Path) -> np.ndarray | None:
     """A picture file prepared as those the set is made of [C, H, W] in 0..1; None if it is not made of pictures."""
-    about = getattr(data, "about", None)
-    if not isinstance(about, About):
+    how = prepared_as(data)
+    if how is None:
         return None
-    how = about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb")
     try:
         return read_picture(path.read_bytes(), how)[0] / np.float32(255.0)
     except (Unreadable, OSError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from unweave.data.array_file import AboutArrays
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, about_of
 from unweave.data.folder import About
 from unweave.data.picture import How
 from unweave.data.table import shown
@@ -237,7 +237,7 @@ def _skipped(about: About) -> list[Section]:
 
 def left_out(data: Dataset) -> list[str]:
     """What of one's own set is not trained on, a line each: it is kept in the run, and told even if all else is not."""
-    about = _origin(data)
+    about = about_of(data)
     if not isinstance(about, About):
         return []
     bad = list(about.found.bad)
@@ -247,7 +247,7 @@ def left_out(data: Dataset) -> list[str]:
 
 def in_short(data: Dataset, most: int = 5) -> list[str]:
     """What one should know before training on it, in a few lines; nothing for sets that are not one's own."""
-    about = _origin(data)
+    about = about_of(data)
     if isinstance(about, About):
         lines = [_head(data, about)]
         bad = list(about.found.bad.items())
@@ -259,13 +259,6 @@ def in_short(data: Dataset, most: int = 5) -> list[str]:
         matched = about.joined.matched
         return lines + [note for note in _joining(about) if matched is None or "names the pictures" not in note]
     return [_head(data, about)] if isinstance(about, AboutArrays) else []
-
-
-def _origin(data: Any) -> Any:
-    """What there is to tell about a set, or about the one that it is a view of."""
-    while not hasattr(data, "about") and isinstance(getattr(data, "data", None), Dataset):
-        data = data.data
-    return getattr(data, "about", None)
 
 
 def _head(data: Dataset, about: Any) -> str:

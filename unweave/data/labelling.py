@@ -50,7 +50,7 @@ class LabelledSet:
     pool = None
 
     def __init__(self, data: Dataset, want: Labels, seed: Tensor) -> None:
-        self.data, self.want, self.sizes = data, want, label_sizes(data, want)
+        self.data, self.want, self.sizes, self.seed = data, want, label_sizes(data, want), seed
         self.known = self._known()
         self.groups = self._balanced() if want.balanced else None
         # A run of its own has one seed: what it says is looked up, not computed anew in every step.
@@ -102,17 +102,26 @@ class LabelledSet:
 
     def _told(self, key: Tensor, index_B: Tensor, class_B: Tensor, number: int) -> Tensor:
         """What is said of one factor: made coarser, then renamed, then mistaken. What is unknown stays unknown."""
-        want, size, full = self.want, self.sizes[number], self.data.factor_sizes[self.want.factors[number]]
-        told_B = class_B.clamp_min(0)
-        if size < full:
-            told_B = told_B * size // full
-        if want.permute:
-            told_B = random_bits(fold(fold(key, "permute"), number), (size,)).argsort()[told_B]
+        want, size = self.want, self.sizes[number]
+        told_B = self._label(key, class_B.clamp_min(0), number)
         if want.noise:
             chance_B = fold(fold(fold(key, "noise"), number), index_B)
             wrong_B = scaled(chance_B, 2**31) < round(want.noise * 2**31)
             told_B = torch.where(wrong_B, scaled(fold(chance_B, "class"), size), told_B)
         return torch.where(class_B < 0, class_B, told_B)
+
+    def _label(self, key: Tensor, class_B: Tensor, number: int) -> Tensor:
+        """The label that stands for these classes of one factor."""
+        size, full = self.sizes[number], self.data.factor_sizes[self.want.factors[number]]
+        label_B = class_B * size // full if size < full else class_B
+        if self.want.permute:
+            label_B = random_bits(fold(fold(key, "permute"), number), (size,)).argsort()[label_B]
+        return label_B
+
+    def meaning(self, number: int) -> Tensor:
+        """The label of every class of one of the labelled factors, without mistakes."""
+        full = self.data.factor_sizes[self.want.factors[number]]
+        return self._label(fold(self.seed, "labels"), torch.arange(full, device=self.seed.device), number)
 
     def __call__(self, key: Tensor, batch: int, seed: Tensor | None) -> Fields:
         slot_B = random_integers(fold(key, "slot"), (batch,), self.want.n)

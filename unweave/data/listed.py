@@ -193,7 +193,7 @@ def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
     place = {name: number for number, name in enumerate(values)}
     classes_N = np.array([-1 if name is None else place[name] for name in names_N], np.int64)
     numbers_N = np.where(classes_N < 0, np.nan, classes_N)
-    return FactorTable(("group",), ("discrete",), (tuple(values),), classes_N[:, None], numbers_N[:, None])
+    return FactorTable(("group",), ("discrete",), (tuple(values),), classes_N[:, None], numbers_N[:, None], ((),))
 
 
 def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> Pairs:

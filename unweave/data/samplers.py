@@ -107,7 +107,8 @@ def supervised_info(data: Dataset, supervision: str = "none") -> DataInfo:
     """What a method is told about the data: under supervision also how many classes, members and groups there are."""
     want = read_supervision(supervision, data)
     if isinstance(want, Labels):
-        return data.info._replace(labels=label_sizes(data, want), labelled=label_count(data, want))
+        told = data.info._replace(labels=label_sizes(data, want), labelled=label_count(data, want))
+        return told._replace(factors=tuple(data.factor_names[k] for k in want.factors), supervision=supervision)
     if isinstance(want, Groups):
         return data.info._replace(members=want.size, groups=pairing.GroupSets(data, want).count)
     return data.info._replace(members=want.length) if isinstance(want, Clips) else data.info

@@ -16,11 +16,11 @@ of `kinds.py`, factors as positions in the data set; `samplers.py` draws what th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from unweave.contract import UserError
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, about_of
 from unweave.data.kinds import (
     KINDS,
     Change,
@@ -66,6 +66,8 @@ class _Call(NamedTuple):
         if not isinstance(listed, list | tuple) or not listed or len(set(map(str, listed))) < len(listed):
             raise self.refuse(option, f"a list of factor names such as {list(names[:1])}")
         for name in listed:
+            if name not in names and (why := _left_out(self.data).get(str(name))):
+                raise UserError(f"supervision={self.text!r}: {_fault(str(name), why)}; {_other_columns(names)}")
             check_name(f"supervision={self.text!r}: factor", str(name), names)
         return tuple(names.index(name) for name in listed)
 
@@ -86,10 +88,8 @@ def _labels(call: _Call) -> Labels:
     sizes = call.data.factor_sizes
     factors = call.factors("factors", tuple(range(len(sizes))))
     if not factors:
-        raise UserError(
-            f"supervision={call.text!r} needs factors, of which data {call.data.name!r} has none"
-            f"{_why_none(call.data)}; give --factors, a .csv with one row a picture"
-        )
+        none = f"supervision={call.text!r} needs factors, of which data {call.data.name!r} has none"
+        raise UserError(none + _why_none(call.data))
     noise = call.options.get("noise", 0.0)
     if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
         raise call.refuse("noise", "a share from 0 to 1")
@@ -103,11 +103,29 @@ def _labels(call: _Call) -> Labels:
 
 
 def _why_none(data: Dataset) -> str:
-    """ " (column 'kind' is no factor: always cat)", if the columns of a table were all left out."""
-    about: Any = getattr(data, "about", None)
-    left_out = getattr(getattr(about, "joined", about), "left_out", None) or {}
-    said = "; ".join(f"column {name!r} is no factor: {reason}" for name, reason in left_out.items())
-    return f" ({said})" if said else ""
+    """What is wrong with the columns of a table if all were left out, else how to give one; and what is accepted."""
+    left_out = _left_out(data)
+    if not left_out:
+        return "; give --factors, a .csv with one row a picture"
+    said = ", and ".join(_fault(name, why) for name, why in left_out.items())
+    return f": {said}; give a column with two classes or more"
+
+
+def _fault(column: str, why: str) -> str:
+    """ "column 'kind' has one class only (always 'cat')" """
+    if why.startswith("always"):
+        return f"column {column!r} has one class only ({why})"
+    return f"column {column!r} has {why}" if why.startswith("no ") else f"column {column!r} is no factor ({why})"
+
+
+def _other_columns(names: Sequence[str]) -> str:
+    return f"use one of {', '.join(names)}" if names else "give a column with two classes or more"
+
+
+def _left_out(data: Dataset) -> dict[str, str]:
+    """The columns of a table that are no factors, and why."""
+    about = about_of(data)
+    return getattr(getattr(about, "joined", about), "left_out", None) or {}
 
 
 def _label_count(call: _Call, factors: tuple[int, ...]) -> int:

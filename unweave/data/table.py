@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from unweave.contract import UserError
+from unweave.data.ranges import Span, class_spans
 from unweave.data.spec import check_name
 
 KINDS = ("discrete", "continuous")
@@ -34,6 +35,7 @@ class FactorTable(NamedTuple):
     values: tuple[tuple[float | str, ...], ...]  # what each class stands for; of a cut one, its median
     classes_NK: np.ndarray  # int64; -1 where missing
     numbers_NK: np.ndarray  # float64: a continuous factor's value, a discrete one's class; nan where missing
+    spans: tuple[tuple[Span, ...], ...]  # of a cut one, where each class begins and ends; of another ()
 
     def digest(self) -> str:
         """Eight letters that change when the factors do."""
@@ -82,11 +84,12 @@ def factor_table(
         tuple(m[2] for m in made),
         np.stack([m[3] for m in made], axis=1) if made else np.empty((count, 0), np.int64),
         np.stack([m[4] for m in made], axis=1) if made else np.empty((count, 0), np.float64),
+        tuple(m[5] for m in made),
     ), left_out
 
 
 def no_factors(count: int) -> FactorTable:
-    return FactorTable((), (), (), np.empty((count, 0), np.int64), np.empty((count, 0), np.float64))
+    return FactorTable((), (), (), np.empty((count, 0), np.int64), np.empty((count, 0), np.float64), ())
 
 
 def beside(left: FactorTable, right: FactorTable) -> FactorTable:
@@ -94,7 +97,7 @@ def beside(left: FactorTable, right: FactorTable) -> FactorTable:
     classes_NK = np.concatenate([left.classes_NK, right.classes_NK], axis=1)
     numbers_NK = np.concatenate([left.numbers_NK, right.numbers_NK], axis=1)
     names, kinds, values = left.names + right.names, left.kinds + right.kinds, left.values + right.values
-    return FactorTable(names, kinds, values, classes_NK, numbers_NK)
+    return FactorTable(names, kinds, values, classes_NK, numbers_NK, left.spans + right.spans)
 
 
 def _cleaned(series: pd.Series) -> pd.Series:
@@ -129,7 +132,7 @@ def _useless(series: pd.Series, asked: bool) -> str:
     return ""
 
 
-def _factor(name: str, series: pd.Series, kind: str | None) -> tuple[str, tuple, np.ndarray, np.ndarray]:
+def _factor(name: str, series: pd.Series, kind: str | None) -> tuple[str, tuple, np.ndarray, np.ndarray, tuple]:
     there = series.notna().to_numpy()
     present = series[there].to_numpy()
     if series.dtype == object:
@@ -138,13 +141,15 @@ def _factor(name: str, series: pd.Series, kind: str | None) -> tuple[str, tuple,
         present, kind = present.astype(str), "discrete"
     kind = kind or ("discrete" if (present == np.round(present)).all() else "continuous")
     values, classes = np.unique(present, return_inverse=True)
+    spans: tuple[Span, ...] = ()
     if kind == "continuous" and len(values) > _FEW:
         values, classes = _cut(present)
+        spans = class_spans(present, classes)
     classes_N = np.full(len(series), -1, np.int64)
     classes_N[there] = classes
     numbers_N = np.full(len(series), np.nan)
     numbers_N[there] = present if kind == "continuous" else classes
-    return kind, tuple(values.tolist()), classes_N, numbers_N
+    return kind, tuple(values.tolist()), classes_N, numbers_N, spans
 
 
 def _cut(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

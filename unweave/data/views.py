@@ -29,7 +29,7 @@ def _resemble(view: Any, data: Dataset, name: str, options: dict[str, object]) -
     """What a view takes over from its data set."""
     view.name, view.shape, view.size, view.grid = name, data.shape, data.size, data.grid
     view.factor_names, view.factor_sizes = data.factor_names, data.factor_sizes
-    view.factor_values = data.factor_values
+    view.factor_values, view.factor_spans = data.factor_values, data.factor_spans
     view.options = {"data": call_text(data.name, data.options), **options}
     view.resident, view.room = getattr(data, "resident", True), getattr(data, "room", 0)
 

@@ -38,11 +38,17 @@ class LabelPass(NamedTuple):
 
 def class_count(data: DataInfo) -> int:
     """The classes of the one labelled factor."""
-    if len(data.labels) != 1:
-        given = f"those of {len(data.labels)} factors" if data.labels else "none"
+    if not data.labels:
         raise UserError(
-            f"supervision gives {given} where the method needs the labels of one factor; "
+            "supervision gives none where the method needs the labels of one factor; "
             "give e.g. supervision=\"labels(n=100, factors=['NAME'])\""
+        )
+    if len(data.labels) > 1:
+        given = f"={data.supervision!r}" if data.supervision else ""
+        names = data.factors or ("NAME",)
+        raise UserError(
+            f"supervision{given} gives those of {len(data.labels)} factors where the method needs the labels of one "
+            f'factor; it has factors {", ".join(names)}; choose one: supervision="labels(factors=[{names[0]!r}])"'
         )
     return data.labels[0]
 

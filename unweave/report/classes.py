@@ -15,11 +15,12 @@ from torch import Tensor
 from unweave.contract import Part
 from unweave.data.grouping import all_numbers
 from unweave.data.kinds import Labels
-from unweave.data.labelling import LabelledSet, label_sizes
+from unweave.data.labelling import LabelledSet
 from unweave.data.supervision import read_supervision
+from unweave.data.told import labelled_set, told_factors
 from unweave.groups import Leak, content_leak
 from unweave.report.pictures import mosaic, pick
-from unweave.report.swaps import class_name, follow, recoded
+from unweave.report.swaps import follow, recoded
 from unweave.report.text import percent, pretty
 from unweave.trained import Trained
 
@@ -64,15 +65,13 @@ def _numbers(part: Part) -> list[str]:
 
 
 def label_names(trained: Trained) -> list[tuple[str, list[str]]]:
-    """Each labelled factor and its classes as the method was told them; numbers where they were cut or renamed."""
-    data, want = trained.data, read_supervision(trained.config["supervision"], trained.data)
-    if not isinstance(want, Labels):
-        return []
-    found = []
-    for k, size in zip(want.factors, label_sizes(data, want), strict=True):
-        own = size == data.factor_sizes[k] and not want.permute
-        found.append((pretty(data.factor_names[k]), [class_name(data, k, v) if own else str(v) for v in range(size)]))
-    return found
+    """Each labelled factor and what the classes that the method was told are called."""
+    used = _used(trained)
+    return [] if used is None else [(pretty(told.factor), told.names()) for told in told_factors(used)]
+
+
+def _used(trained: Trained) -> LabelledSet | None:
+    return labelled_set(trained.data, trained.config["supervision"], trained.config["seed"])
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------
@@ -131,18 +130,19 @@ class Told(NamedTuple):
     chance: float  # how often it would be right to name always the most frequent class
     confusion_VV: np.ndarray  # of the observations of each class (row) the share told as each class (column)
     leak: Leak | None  # how well a linear classifier tells the class from the class part and from the rest
+    labelled: int = 0  # how many observations it was told of
 
 
 def told_classes(trained: Trained, seed: int) -> list[Told]:
     """How often the method names the class, per labelled factor; [] if it names none or factors are unknown."""
-    names, classify = label_names(trained), trained.representation.classify
-    if not names or classify is None:
+    used, classify = _used(trained), trained.representation.classify
+    if used is None or classify is None:
         return []
     index_N, labels_NL, held_out = _unlabelled(trained, seed)
     guesses = in_chunks(lambda images: torch.stack([p.argmax(1) for p in classify(images)], 1), trained, index_N)
     codes = in_chunks(trained.representation.encode, trained, index_N)
     found = []
-    for number, (title, classes) in enumerate(names):
+    for number, (title, classes) in enumerate(label_names(trained)):
         known = labels_NL[:, number] >= 0
         if known.any():
             truth, guess = labels_NL[known, number], guesses[known, number].astype(np.int64)
@@ -150,7 +150,8 @@ def told_classes(trained: Trained, seed: int) -> list[Told]:
             accuracy = float((truth == guess).mean())
             table = _confusion(truth, guess, len(classes))
             chance = float(np.bincount(truth).max() / len(truth))
-            found.append(Told(title, classes, len(truth), held_out, accuracy, chance, table, leak))
+            labelled = int((used.table[1][:, number] >= 0).sum())
+            found.append(Told(title, classes, len(truth), held_out, accuracy, chance, table, leak, labelled))
     return found
 
 

@@ -127,6 +127,7 @@ def _told_panel(told: of_classes.Told) -> dict[str, Any]:
         "chance": told.chance,
         "rows": told.rows,
         "held_out": told.held_out,
+        "labelled": told.labelled,
         "confusion": told.confusion_VV.tolist() if small else [],
         "mistakes": of_classes.confusions(told),
         "leak": told.leak,

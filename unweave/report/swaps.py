@@ -16,7 +16,7 @@ from unweave.data import Dataset, Sampler
 from unweave.data.grouping import all_numbers
 from unweave.data.kinds import Groups
 from unweave.data.supervision import read_supervision
-from unweave.data.table import shown
+from unweave.data.told import value_name
 from unweave.groups import shared_factors
 from unweave.report.pictures import mosaic, pick
 from unweave.report.text import joined, pretty
@@ -144,4 +144,4 @@ def _differences(trained: Trained, one: torch.Tensor, other: torch.Tensor) -> li
 
 def class_name(data: Dataset, k: int, number: int) -> str:
     """What a class of a factor is called."""
-    return "unknown" if number < 0 else shown(data.factor_values[k][number]).strip("'")
+    return "unknown" if number < 0 else value_name(data, k, number)
