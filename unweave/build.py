@@ -117,6 +117,12 @@ def _check_labels(cls: type[Method], told: DataInfo, needs: tuple[str, ...]) -> 
         )
 
 
+def give_weights(method: Method, state: State) -> None:
+    """The method with the weights that training stands at."""
+    trained = {**state.params, **state.buffers}
+    method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
+
+
 def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stage: int = 0) -> Program:
     """What the engine needs to know of one stage of a run."""
     device = config["device"]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from unweave.build import build, build_program, chosen_engine, rounding
+from unweave.build import build, build_program, chosen_engine, give_weights, rounding
 from unweave.contract import Method, stages
 from unweave.data import Dataset
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
@@ -23,6 +23,7 @@ from unweave.engine.fleet import Fleet, make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.runs import RunFolder, timed
 from unweave.trained import Trained, load
+from unweave.watch import Watch, class_watch
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0  # hundreds of states are gigabytes: what a kill costs is bounded in time instead
 _MEMORY_SHARE = 0.8
@@ -195,17 +196,22 @@ def _fit_stage(
     for run, step in zip(cohort, steps, strict=True):
         if not run.folder.finished:
             run.folder.truncate_log(stage, step)
+    looks = [class_watch(method, run.config, run.data) for method, run in zip(methods, cohort, strict=True)]
     chunk, saved, changed = config["log_every"], time.monotonic(), set[int]()
     clock.begin(sum(steps))
     while going := [k for k in range(len(cohort)) if steps[k] < lasts[k] and k not in lost]:
         # Records stay on multiples of log_every even where runs stand at different steps.
         asked = min(*(chunk - steps[k] % chunk for k in going), max(lasts[k] - steps[k] for k in going))
         done = fleet.run(asked)
+        every = config["checkpoint_every"]
+        seen = _looked(
+            looks, methods, fleet, [k for k in going if not done[k].step % every or done[k].step == lasts[k]]
+        )
         for k in going:
             if done[k].moved < min(asked, lasts[k] - steps[k]):
                 lost[k] = done[k].step
             elif done[k].logs:
-                cohort[k].folder.append_log({"stage": stage, "step": done[k].step, **done[k].logs})
+                cohort[k].folder.append_log({"stage": stage, "step": done[k].step, **done[k].logs, **seen.get(k, {})})
             steps[k] = done[k].step
         changed |= set(going)
         over = all(steps[k] >= lasts[k] or k in lost for k in going)
@@ -215,9 +221,21 @@ def _fit_stage(
             saved, changed = time.monotonic(), set()
         clock.tick(sum(d.moved for d in done), sum(s >= n for s, n in zip(steps, lasts, strict=True)), len(lost))
     for method, state in zip(methods, fleet.states(), strict=True):
-        trained = {**state.params, **state.buffers}
-        method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
+        give_weights(method, state)
     return methods
+
+
+def _looked(
+    looks: Sequence[Watch | None], methods: Sequence[Method], fleet: Fleet, which: Sequence[int]
+) -> dict[int, dict[str, float]]:
+    """What is seen of these runs as they stand."""
+    which = [k for k in which if looks[k]]
+    states = fleet.states() if which else []
+    found = {}
+    for k in which:
+        give_weights(methods[k], states[k])
+        found[k] = looks[k]()  # type: ignore[misc]
+    return found
 
 
 def _save(cohort: Sequence[Run], states: Sequence[State], stage: int, which: Iterable[int]) -> None:

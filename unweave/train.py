@@ -16,6 +16,7 @@ from unweave.build import (
     find_device,
     find_engine,
     find_method,
+    give_weights,
     make_engine,
     optimizer_settings,
     probe_method,
@@ -46,6 +47,7 @@ from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
 from unweave.trained import Trained, load
+from unweave.watch import class_watch
 
 
 class Progress(NamedTuple):
@@ -248,7 +250,7 @@ def _fit_stage(
         program = build_program(config, method, data, stage)
         if streams(data):
             program = staged(program, begun_at, room_for(data, config["device"]))
-        runner = make_engine(program, state, config["engine"])
+        runner, look = make_engine(program, state, config["engine"]), class_watch(method, config, data)
         done = begun_at
         try:
             while done < steps:
@@ -256,8 +258,12 @@ def _fit_stage(
                 logs = runner.run(chunk)
                 done += chunk
                 _check_finite(logs, done, folder)
+                due = done % config["checkpoint_every"] == 0 or done == steps
+                if due and look:
+                    give_weights(method, runner.state)
+                    logs = {**logs, **look()}
                 folder.append_log({"stage": stage, "step": done, **logs})
-                if done % config["checkpoint_every"] == 0 or done == steps:
+                if due:
                     save_state(folder, runner.state, stage)
                     note_time()
                 if observe:
@@ -267,8 +273,7 @@ def _fit_stage(
             if isinstance(program.sample, Staged):
                 program.sample.stream.close()
         state = runner.state
-    trained = {**state.params, **state.buffers}
-    method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
+    give_weights(method, state)
 
 
 def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:

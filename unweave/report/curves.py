@@ -25,6 +25,7 @@ TITLES = {
     "style_kl": ("KL of the style", "nats"),
     "accuracy": ("class accuracy, labelled images", "share"),
     "label_accuracy": ("class accuracy, labelled images", "share"),
+    "unlabelled_accuracy": ("class accuracy, images without a label", "share"),
     "tc": ("total correlation", "nats"),
     "shared": ("latents taken as shared", ""),
     "capacity": ("capacity", "nats"),
