@@ -227,7 +227,7 @@ def test_class_left_in_the_style_is_measured():
 def test_accuracy_over_training_is_a_curve():
     logs = [{"stage": 0, "step": s, "accuracy": s / 10, "label_accuracy": 0.5} for s in range(1, 4)]
     titles = [chart.title for chart in charts([read_lines(logs, 0)])]
-    assert titles == ["class accuracy, labelled images"] * 2  # those that are trained on
+    assert titles == ["class accuracy, labelled"] * 2  # those that are trained on
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_page_of_a_model_with_classes(stub, tmp_path):
     assert first.groups() == ("Right digit", f"{100 * told.accuracy:.1f}")  # before any metric of latents
     assert f"most frequent class gets {percent(told.chance)}" in page
     assert page.index(">Classes</h2>") < page.index(">What it found</h2>")
-    for words in ("Drawn by digit", "Analogies", "Swaps", "class accuracy, labelled images", 'class="heat confusion"'):
+    for words in ("Drawn by digit", "Analogies", "Swaps", "class accuracy, labelled", 'class="heat confusion"'):
         assert words in page
     assert page.count('alt="digit ') == 10
     assert sorted(set(re.findall(r'alt="(z\d+) moved', page))) == ["z0", "z1"]  # classes are not moved one at a time
