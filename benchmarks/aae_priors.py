@@ -51,7 +51,7 @@ def mnist(part: str, path: str | None) -> str:
 
 def train(prior: str, given: argparse.Namespace) -> tuple[Tensor, Tensor]:
     """Codes of the test images, in an order of their own, and their digits."""
-    rate = f"linear({given.lr}, 0, {given.steps})"
+    rate = given.lr or f"linear(1e-3, 0, {given.steps})"
     options: dict[str, Any] = dict(net="makhzani", likelihood="gaussian", latents=2, prior=prior, batch=100)
     options |= dict(normed=given.normed == "true", contests=given.contests)
     options |= dict(critic_width=given.critic_width, critic_depth=given.critic_depth)
@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--priors", default="mixture,swiss_roll")
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--lr", type=float, default=1e-3, help="rate of all players at the start; it falls to 0")
+    parser.add_argument("--lr", help="as of a run; if nothing is said, 1e-3 for all players, falling to 0")
     parser.add_argument("--contests", type=int, default=3)
     parser.add_argument("--critic-width", type=int, default=256)
     parser.add_argument("--critic-depth", type=int, default=4)
