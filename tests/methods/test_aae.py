@@ -9,6 +9,7 @@ from unweave.contract import DataInfo, Part, UserError
 from unweave.methods.aae import AAE
 from unweave.nn.critic import Critic
 from unweave.ops.density_ratio import GENERATORS
+from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.priors import PRIORS, prior_sample
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
@@ -94,7 +95,7 @@ def test_a_class_and_a_style(case, encoder):
 
 def test_each_phase_moves_its_players(monkeypatch):
     """And the decoder is not moved by the generator's loss."""
-    method, program = program_on_digits(monkeypatch, AAE)
+    method, program = program_on_digits(monkeypatch, AAE, critic_width=64)
     assert moved_by_phase(method, program) == {
         "reconstruction": {"autoencoder.encoder", "autoencoder.decoder"},
         "regularisation": {"autoencoder.encoder", "critic"},
@@ -110,12 +111,66 @@ def test_the_generator_moves_the_codes_alone(case):
 
 def test_codes_come_to_fill_the_prior(monkeypatch):
     """Uniform from -1 to 1: the codes' deviations, far from it at first, end near the root of a third."""
-    method, logs, images, _ = trained_on_digits(monkeypatch, AAE, steps=300, latents=2, prior="uniform")
+    method, logs, images, _ = trained_on_digits(
+        monkeypatch, AAE, steps=300, latents=2, prior="uniform", critic_width=64
+    )
     with torch.no_grad():
         codes = method.representation().encode(images)
     assert codes.std(0).tolist() == pytest.approx([3**-0.5] * 2, rel=0.35)
     assert codes.mean(0).abs().max() < 0.35 and (codes.abs() < 1.2).float().mean() > 0.9
     assert logs["recon"] < 35
+
+
+def draws(prior, count, seed):
+    draw = torch.Generator().manual_seed(seed)
+    noise = {"prior": torch.randn(count, 2, generator=draw), "place": torch.rand(count, 1, generator=draw)}
+    return prior_sample(prior, noise)
+
+
+@pytest.mark.parametrize("prior", ["mixture", "swiss_roll"])
+def test_codes_take_the_shape_of_the_prior(monkeypatch, prior):
+    """Nearer to it, and nearer to its draws, than a normal distribution with its mean and covariance."""
+    recipe = {"normed": True, "contests": 3, "critic_width": 64, "critic_depth": 4, "likelihood": "gaussian"}
+    recipe |= {"latents": 2, "prior": prior, "lr": "linear(2e-3, 0, 300)"}
+    before, _ = program_on_digits(monkeypatch, AAE, **recipe)
+    method, _, images, _ = trained_on_digits(monkeypatch, AAE, steps=300, **recipe)
+    wanted, like = draws(prior, len(images), 0), draws(prior, len(images), 1)
+    noise = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(2))
+    like = like.mean(0) + noise @ torch.linalg.cholesky(torch.cov(like.T)).T
+    with torch.no_grad():
+        first, codes = (m.representation().encode(images) for m in (before, method))
+
+    def apart(sample):
+        return unbiased_mmd(sample, wanted, KERNELS["imq"]).item()
+
+    def astray(sample):  # how far from the nearest draw: a filled disk has the moments of the shape, and lies beside it
+        return torch.cdist(sample, wanted).min(1).values.mean().item()
+
+    assert apart(codes) < 0.1 * apart(first) and apart(codes) < apart(like)
+    assert astray(codes) < 0.55 * astray(like)  # 0.37 and 0.23 here; 0.18 and 0.44 the ends of three starts
+
+
+def test_every_contest_is_a_phase(case):
+    """On a batch of its own, after one move of the reconstruction; all are the same game."""
+    c = case(AAE, contests=3)
+    contests = ["regularisation", "regularisation_2", "regularisation_3"]
+    assert list(c.method.phases) == ["reconstruction", *contests]
+    assert {c.method.phases[name] for name in contests} == {("critic", "encoder")}
+    first, last = out(c, contests[0]), out(c, contests[-1])
+    assert torch.equal(first.losses["encoder"], last.losses["encoder"]) and "critic" in last.losses
+    assert list(case(AAE).method.phases) == list(AAE.phases)  # one unless more are asked for
+
+
+def test_a_normalised_encoder_goes_by_the_batch(case):
+    """As it learns; the running averages it goes by afterwards come from the reconstruction's batches."""
+    c = case(AAE, normed=True)
+    c.method.critic = Recorder()
+    first, second = out(c, "reconstruction"), out(c, "regularisation")
+    codes = c.method.critic.seen[0].chunk(2)[0]
+    outputs, state = c.method.autoencoder.encoder.batch(c.batch.x, "autoencoder.encoder")
+    assert torch.equal(codes, outputs[:, :3]) and not second.state
+    assert state and all(torch.equal(first.state[name], value) for name, value in state.items())
+    assert set(state) <= set(c.method.state_dict()) and not out(case(AAE), "reconstruction").state
 
 
 def test_a_deterministic_encoder_has_no_posterior(case):
@@ -138,3 +193,5 @@ def test_unknown_names_and_too_few_latents():
         AAE(data, net="small", prior="categorical")
     with pytest.raises(UserError, match="components 1 is too small; use 2 or more"):
         AAE(data, net="small", components=1)
+    with pytest.raises(UserError, match="contests 0 is too small; use 1 or more"):
+        AAE(data, net="small", contests=0)

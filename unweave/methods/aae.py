@@ -10,6 +10,8 @@ from torch import Tensor
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, UserError, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.critic import Critic, contest
+from unweave.nn.normed import NormedEncoder, State
+from unweave.nn.precision import at_least_single
 from unweave.ops.density_ratio import GENERATORS
 from unweave.ops.divergence import reparametrize
 from unweave.ops.priors import PETALS, PRIORS, prior_sample
@@ -43,6 +45,10 @@ class AAE(Method):
         prior: str = "normal",
         components: int = PETALS,
         generator: str = "non_saturating",
+        contests: int = 1,
+        critic_width: int = 1000,
+        critic_depth: int = 2,
+        normed: bool = False,
     ) -> None:
         super().__init__()
         check_choice("encoder", encoder, ENCODERS)
@@ -50,6 +56,8 @@ class AAE(Method):
         check_choice("generator", generator, tuple(GENERATORS))
         if components < 2:
             raise UserError(f"components {components} is too small; use 2 or more")
+        if contests < 1:
+            raise UserError(f"contests {contests} is too small; use 1 or more")
         least = components + 1 if prior == "categorical" else 2 if "place" in PRIORS[prior] else 1
         if latents < least:
             raise UserError(f"latents {latents} is too small for prior '{prior}'; use {least} or more")
@@ -57,20 +65,33 @@ class AAE(Method):
         self.gaussian, self.prior, self.generator = encoder == "gaussian", prior, generator
         self.noise = {**PRIORS[prior], "eps": normal("B", "Z")} if self.gaussian else PRIORS[prior]
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.critic = Critic(latents, depth=2)
+        if normed:
+            self.autoencoder.encoder = NormedEncoder(self.autoencoder.encoder)
+        self.critic = Critic(latents, width=critic_width, depth=critic_depth)
+        again = (f"regularisation_{n}" for n in range(2, contests + 1))
+        self.phases = {**self.phases, **dict.fromkeys(again, ("critic", "encoder"))}
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor, phase: str = "reconstruction") -> Out:
-        z_BZ = self._code(batch.x, noise)  # type: ignore[arg-type]
+        z_BZ, state = self._code(batch.x, noise)  # type: ignore[arg-type]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, z_BZ).mean()  # type: ignore[arg-type]
-            return Out({"model": recon}, {"recon": recon})
+            return Out({"model": recon}, {"recon": recon}, state)
         game = contest(self.critic, z_BZ, prior_sample(self.prior, noise, self.components), self.generator)
         logs = {"generator": game.generator, "critic": game.critic, "critic_accuracy": game.accuracy}
         return Out({"critic": game.critic, "encoder": game.generator}, logs)
 
-    def _code(self, x_BCHW: Tensor, noise: Any) -> Tensor:
-        mean_BZ, logvar_BZ = self.autoencoder.posterior(x_BCHW)
-        return self._classed(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ)
+    def _code(self, x_BCHW: Tensor, noise: Any) -> tuple[Tensor, State]:
+        """Codes of a batch to learn from, and the new running averages of an encoder that is normalised."""
+        mean_BZ, logvar_BZ, state = self._posterior(x_BCHW)
+        return self._classed(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state
+
+    def _posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor, State]:
+        encoder = self.autoencoder.encoder
+        if not isinstance(encoder, NormedEncoder):
+            return *self.autoencoder.posterior(x_BCHW), {}
+        outputs, state = encoder.batch(x_BCHW, "autoencoder.encoder")
+        mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
+        return mean_BZ, logvar_BZ, state
 
     def _classed(self, z_BZ: Tensor) -> Tensor:
         """With a categorical prior the first coordinates of a code are the probabilities of classes."""
