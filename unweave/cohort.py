@@ -203,10 +203,8 @@ def _fit_stage(
         # Records stay on multiples of log_every even where runs stand at different steps.
         asked = min(*(chunk - steps[k] % chunk for k in going), max(lasts[k] - steps[k] for k in going))
         done = fleet.run(asked)
-        every = config["checkpoint_every"]
-        seen = _looked(
-            looks, methods, fleet, [k for k in going if not done[k].step % every or done[k].step == lasts[k]]
-        )
+        due = [k for k in going if not done[k].step % cohort[k].config["checkpoint_every"] or done[k].step == lasts[k]]
+        seen = _looked(looks, methods, fleet, due)
         for k in going:
             if done[k].moved < min(asked, lasts[k] - steps[k]):
                 lost[k] = done[k].step
