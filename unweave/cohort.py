@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from unweave.build import build, build_program, chosen_engine, give_weights, rounding
+from unweave.class_watch import Watch, class_watch
 from unweave.contract import Method, stages
 from unweave.data import Dataset
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
@@ -23,7 +24,6 @@ from unweave.engine.fleet import Fleet, make_fleet
 from unweave.engine.program import State, initial_state
 from unweave.runs import RunFolder, timed
 from unweave.trained import Trained, load
-from unweave.watch import Watch, class_watch
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0  # hundreds of states are gigabytes: what a kill costs is bounded in time instead
 _MEMORY_SHARE = 0.8

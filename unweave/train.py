@@ -25,6 +25,7 @@ from unweave.build import (
     staged,
     streams,
 )
+from unweave.class_watch import class_watch
 from unweave.contract import (
     Method,
     UserError,
@@ -47,7 +48,6 @@ from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
 from unweave.trained import Trained, load
-from unweave.watch import class_watch
 
 
 class Progress(NamedTuple):

@@ -27,10 +27,8 @@ def class_watch(method: Method, config: Mapping[str, Any], data: Dataset) -> Wat
 
     None if it names no classes, if no such observation is there, or if each would have to be read from disk.
     """
-    if method.representation().classify is None or streams(data):
-        return None
-    used = labelled_set(data, config["supervision"], config["seed"])
-    if used is None:
+    used = None if streams(data) else labelled_set(data, config["supervision"], config["seed"])
+    if used is None or not _names_classes(method):
         return None
     index_N, true_NL = unlabelled(used)
     names = [data.factor_names[k] for k in used.want.factors]
@@ -46,6 +44,12 @@ def class_watch(method: Method, config: Mapping[str, Any], data: Dataset) -> Wat
         }
 
     return look if any(known_L) else None
+
+
+def _names_classes(method: Method) -> bool:
+    """A method of one's own may learn without saying what its representation is; it is not asked then."""
+    says = type(method).representation is not Method.representation or hasattr(method, "autoencoder")
+    return says and method.representation().classify is not None
 
 
 def unlabelled(used: LabelledSet, most: int = MOST) -> tuple[Tensor, Tensor]:

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import unweave as uw
+from unweave.class_watch import unlabelled
 from unweave.data import load_data
 from unweave.data.arrays import Arrays
 from unweave.data.told import labelled_set
-from unweave.watch import unlabelled
 
 RUN = {"steps": 20, "batch": 16, "net": "mlp", "log_every": 5, "checkpoint_every": 10}
 LABELS = "labels(n=100, factors=['digit'])"
