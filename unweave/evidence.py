@@ -48,11 +48,10 @@ def evidence_nll(
 def _autoencoder(run: Trained) -> AutoEncoder:
     """Of methods whose codes are N(0, I) if drawn from the prior, and all that the decoder sees."""
     model, name = getattr(run.method, "autoencoder", None), run.config["method"]
-    whole = isinstance(model, AutoEncoder) and not run.representation.parts and run.representation.from_prior is None
-    if not whole or getattr(run.method, "prior", "normal") != "normal":
-        raise UserError(f"method '{name}' has no normal prior over all of its code; accepted are VAEs without parts")
-    assert isinstance(model, AutoEncoder)
-    return model
+    what, prior = run.representation, getattr(run.method, "prior", "normal")
+    if isinstance(model, AutoEncoder) and not what.parts and what.from_prior is None and prior == "normal":
+        return model
+    raise UserError(f"method '{name}' has no normal prior over all of its code; accepted are VAEs without parts")
 
 
 def _start(what: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
