@@ -49,10 +49,10 @@ class NormedEncoder(nn.Module):
     """An encoder with every dense layer but the last normalised before its activation, if `hidden`.
 
     Of the last layer's outputs the logits of `classes`, the last of the first half, are, if there are any:
-    standardised, no class can take, or lose, all images.
+    standardised, no class can take, or lose, all images. With `style` so are the others of the first half.
     """
 
-    def __init__(self, encoder: nn.Module, *, hidden: bool = True, classes: int = 0) -> None:
+    def __init__(self, encoder: nn.Module, *, hidden: bool = True, classes: int = 0, style: bool = False) -> None:
         super().__init__()
         assert isinstance(encoder, nn.Sequential)
         self.layers, self.classes = encoder, classes
@@ -62,6 +62,9 @@ class NormedEncoder(nn.Module):
             layer.register_parameter("bias", None)  # it would be taken away again, and its gradient is rounding alone
         self.norms = nn.ModuleDict({str(n): BatchNorm(layer.out_features) for n, layer in dense.items()})
         self.last = BatchNorm(classes, gain=SHARPNESS, shift=False) if classes else None
+        last = encoder[-1]
+        assert isinstance(last, nn.Linear)
+        self.style = BatchNorm(last.out_features // 2 - classes) if style else None
 
     def forward(self, x: Tensor) -> Tensor:
         return self._outputs(x, None)
@@ -76,15 +79,18 @@ class NormedEncoder(nn.Module):
             x = layer(x)
             if str(n) in self.norms:
                 x = _normed(self.norms[str(n)], f"norms.{n}", x, state)  # type: ignore[arg-type]
-        if self.last is None:
+        if self.last is None and self.style is None:
             return x
         half = x.shape[1] // 2
         style, logits, rest = x.split([half - self.classes, self.classes, x.shape[1] - half], dim=1)
-        return torch.cat([at_least_single(style), _normed(self.last, "last", logits, state), at_least_single(rest)], 1)
+        parts = [_normed(self.style, "style", style, state), _normed(self.last, "last", logits, state), rest]
+        return torch.cat([at_least_single(part) for part in parts], 1)
 
 
-def _normed(norm: BatchNorm, name: str, x_BF: Tensor, state: State | None) -> Tensor:
-    """By running averages where no state is asked for."""
+def _normed(norm: BatchNorm | None, name: str, x_BF: Tensor, state: State | None) -> Tensor:
+    """By running averages where no state is asked for; as they are without a norm."""
+    if norm is None:
+        return x_BF
     if state is None:
         return norm(x_BF)
     x_BF, new = norm.batch(x_BF)
