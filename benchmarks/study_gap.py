@@ -7,7 +7,8 @@
     python benchmarks/study_gap.py m2 --set alpha=0.1
 
 Trains one fleet of the study's first row of that method (100 labels, 16 clusters), goes on where it was stopped, prints
-the errors as the study counts them, and writes every run's to scores.csv in the folder. Was aae_gap.py until 2026-11-17.
+the errors as the study counts them, and writes every run's to scores.csv in the folder. Once called
+aae_gap.py.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from unweave.studies.work import chosen_runs
 from unweave.trained import Trained
 
 STUDIES = {
-    **{name: makhzani2015.STUDY for name in ("aae_semi", "aae_cluster", "aae_reduce")},
-    **{name: kingma2014.STUDY for name in ("m1", "m2", "m1_m2")},
+    **dict.fromkeys(("aae_semi", "aae_cluster", "aae_reduce"), makhzani2015.STUDY),
+    **dict.fromkeys(("m1", "m2", "m1_m2"), kingma2014.STUDY),
 }
 NUMBERS = {"steps": int, "batch": int, "log_every": int, "latents": int, "clusters": int, "clip": float}
 

@@ -61,6 +61,7 @@ STATIC_HELP = {
     "one_batch": "permute the batch that is scored instead of a second one",
     "clusters": "how many are looked for; 0, which aae_reduce takes, is as many as labels have classes, or 20",
     "normed": "normalise the encoder's dense hidden layers over the batch",
+    "style_normed": "normalise the style over the batch too",
     "contests": "how often critic and encoder meet for one move of the reconstruction",
     "critic_width": "units in each hidden layer of the critic",
     "critic_depth": "hidden layers of the critic",

@@ -53,6 +53,7 @@ class Headed:
             if str(n) in encoder.norms:
                 x = normed(x, encoder.norms[str(n)])
         style, logits = x[:, : self.method.latents], x[:, self.method.latents : x.shape[1] // 2]
+        style = style if encoder.style is None else normed(style, encoder.style)
         return style, logits if encoder.last is None else normed(logits, encoder.last)
 
     def recon(self, code):

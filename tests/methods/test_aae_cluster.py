@@ -5,21 +5,41 @@ from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_di
 from unweave.contract import DataInfo, Part, UserError
 from unweave.methods.aae_cluster import AAECluster
 from unweave.metrics import cluster_error
+from unweave.nn.heads import batch_heads
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
 
 
-def codes(c, rate):
+def codes(c, rate, sharpness=1.0):
     """Pixels dropped, softmax."""
     keep = (c.noise["input"] >= rate).double() / (1 - rate)
     style, logits = c.raw(c.batch.x * keep)
-    return style, logits.softmax(1)
+    return style, (sharpness * logits).softmax(1)
 
 
 def test_reconstruction_by_hand():
     c = Headed(AAECluster, labels=(), clusters=4)
     out = c.out("reconstruction", dropout=0.25)
     torch.testing.assert_close(out.losses["model"], c.recon(torch.cat(codes(c, 0.25), 1)))
+
+
+def test_below_full_sharpness_clusters_share_an_image_in_both_phases():
+    c = Headed(AAECluster, labels=(), clusters=4)
+    out = c.out("reconstruction", dropout=0.25, sharpness=0.5)
+    torch.testing.assert_close(out.losses["model"], c.recon(torch.cat(codes(c, 0.25, 0.5), 1)))
+    game = c.out("regularisation", sharpness=0.0)
+    even = torch.full((6, 4), 0.25, dtype=torch.float64)
+    torch.testing.assert_close(
+        game.logs["class_critic"], critic_by_hand(c.method.class_critic, even, c.one_hot(4)), **CLOSE
+    )
+
+
+def test_a_normed_style_has_the_moments_of_its_prior_from_the_start():
+    torch.manual_seed(0)
+    method = AAECluster(DataInfo((1, 8, 8), 10), net="small", latents=3, clusters=4, style_normed=True)
+    found, _ = batch_heads(method.autoencoder, 0.1 + torch.rand(50, 1, 8, 8), 4)
+    torch.testing.assert_close(found.style_BZ.mean(0), torch.zeros(3), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found.style_BZ.std(0, correction=0), torch.ones(3), rtol=1e-2, atol=0)
 
 
 def test_regularisation_by_hand():
@@ -34,12 +54,12 @@ def test_regularisation_by_hand():
     assert not out.state  # running averages move once a step, with the reconstruction
 
 
-@pytest.mark.parametrize("hidden", [True, False])
-def test_running_averages_stand_in_for_the_batch(hidden):
+@pytest.mark.parametrize("hidden, style", [(True, False), (False, False), (True, True)])
+def test_running_averages_stand_in_for_the_batch(hidden, style):
     """Moved all the way to the moments of a batch, they say of it what the batch said of itself."""
-    c = Headed(AAECluster, labels=(), clusters=4, normed=hidden)
+    c = Headed(AAECluster, labels=(), clusters=4, normed=hidden, style_normed=style)
     state = c.out("reconstruction", dropout=0.0).state
-    assert len(state) == (4 if hidden else 2)
+    assert len(state) == 2 * (1 + hidden + style)
     for name, moved in state.items():  # from 0 and 1, a tenth of the way
         start = c.method.get_buffer(name)
         start.copy_(start + (moved - start) / 0.1)

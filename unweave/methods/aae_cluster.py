@@ -20,11 +20,12 @@ class AAECluster(Method):
     class Hyper(NamedTuple):
         dropout: Annotated[Tensor, Knob(0.2, "share of the encoder's input pixels set to 0", paper="0.2", high=0.9)]
         class_weight: Annotated[Tensor, Knob(1.0, "weight of the encoder's loss against the critic of clusters", "1")]
+        sharpness: Annotated[Tensor, Knob(1.0, "of the clusters; below 1 several share an image", "1", high=1.0)]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
         "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - class_weight E_q(y)[log D_y(y)], "
-        "D the critics' chances of being from the prior"
+        "D the critics' chances of being from the prior, y = softmax(sharpness logits)"
     )
     players = {
         "model": ("autoencoder",),
@@ -47,19 +48,23 @@ class AAECluster(Method):
         net: str = "locatello",
         likelihood: str = "bernoulli",
         normed: bool = True,
+        style_normed: bool = False,
     ) -> None:
         super().__init__()
         self.latents = at_least("latents", latents, 1)  # of the style
         self.clusters = at_least("clusters", clusters, 2)
         self.noise = {**HEAD_NOISE, "input": uniform("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + clusters, net, likelihood)
-        self.autoencoder.encoder = NormedEncoder(self.autoencoder.encoder, hidden=normed, classes=clusters)
+        self.autoencoder.encoder = NormedEncoder(
+            self.autoencoder.encoder, hidden=normed, classes=clusters, style=style_normed
+        )
         self.style_critic = Critic(latents, depth=2)
         self.class_critic = Critic(clusters, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         keep = (noise["input"] >= hyper.dropout) / (1.0 - hyper.dropout)
         found, state = batch_heads(self.autoencoder, batch.x * keep, self.clusters)  # type: ignore[operator]
+        found = found._replace(logits_BY=hyper.sharpness * found.logits_BY)
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon}, state)
