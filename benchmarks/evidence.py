@@ -21,6 +21,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latents", type=int, action="append", help="a size of the code; 10 if none is given")
     parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--lr", default="1e-4", help="the study's if not given")
+    parser.add_argument("--rows", type=int, default=1000, help="test images")
     parser.add_argument("--path", help="folder with the files of the data, else the cache, or downloaded")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--device", default="auto")
@@ -28,13 +30,15 @@ def main() -> None:
     given = parser.parse_args()
     only = {"method": ["vae"], "data": ["mnist"]}
     (run,) = chosen_runs(STUDY, "full", only=only, seeds=[0], path=given.path, device=given.device)
-    print("| latents | steps | reconstruction | KL | -log p(x), nats |\n|" + "---|" * 5)
+    print("| latents | steps | rate | reconstruction | KL | -log p(x), nats |\n|" + "---|" * 6)
     for latents in given.latents or [10]:
-        changed = {"latents": latents, "steps": given.steps, "precision": given.precision}
-        found = uw.train(**run | changed, out=given.out / f"latents{latents}")
-        last, other = found.folder.logs()[-1], held_out(found.data)
-        nll = float(evidence_nll(found, other, rows=other.size // 10).mean())
-        print(f"| {latents} | {given.steps} | {last['recon']:.1f} | {last['kl']:.1f} | {nll:.2f} |", flush=True)
+        changed = {"latents": latents, "steps": given.steps, "precision": given.precision, "lr": given.lr}
+        out = given.out / f"latents{latents}"
+        found = uw.load(out) if out.exists() else uw.train(**run | changed, out=out)
+        last = found.folder.logs()[-1]
+        nll = float(evidence_nll(found, held_out(found.data), rows=given.rows).mean())
+        cells = (latents, given.steps, given.lr, f"{last['recon']:.1f}", f"{last['kl']:.1f}", f"{nll:.2f}")
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 if __name__ == "__main__":

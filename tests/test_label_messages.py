@@ -3,7 +3,9 @@
 import pytest
 from PIL import Image
 
+import unweave as uw
 from unweave.cli import app, guarded
+from unweave.contract import Notice
 
 
 @pytest.fixture
@@ -54,3 +56,13 @@ def test_names_that_differ_in_capitals_are_told_and_trained_on(said):
     err = said("kind", lambda n: ["one", "One", "two"][n % 3], code=0)
     lines = [line for line in err.splitlines() if "'One'" in line]
     assert lines == ["labels of 'kind': 'One' and 'one' are 2 classes; write them alike if they are meant to be one"]
+
+
+def test_in_python_the_same_is_a_warning(said, tmp_path):
+    """Where the caller is, not inside of the package."""
+    (told,) = [line for line in said("weight", lambda n: n / 7, code=0).splitlines() if "labels of" in line]
+    data = uw.load_data("in", factors="labels.csv", size=8)
+    with pytest.warns(Notice) as found:
+        uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
+    assert [str(warning.message) for warning in found] == [told] and "labels of 'weight' are continuous" in told
+    assert found[0].filename == __file__

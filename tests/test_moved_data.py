@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from tiny_mnist import write_mnist
 
 import unweave as uw
 from unweave.classes import told_factors
@@ -94,6 +95,41 @@ def test_where_the_data_are_needed_one_line_says_how_to_name_them(home, capsys):
     capsys.readouterr()
     assert call("predict", "run", "--data", "elsewhere", "--factors", "table.csv", "-o", "table.csv") == 2
     assert "out 'table.csv' is the table the run learned from" in said(capsys)
+
+
+def test_an_interrupted_run_goes_on_with_moved_data(home, capsys):
+    class Stop(Exception):
+        pass
+
+    def stop(record):
+        raise Stop
+
+    same = dict(supervision="labels(n=4)", batch=4, latents=2, device="cpu")
+    data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"
+    with pytest.raises(Stop):
+        uw.train("m2", data, steps=4, log_every=2, checkpoint_every=2, observe=stop, out="cut", **same)
+    whole = uw.train("m2", data, steps=4, log_every=2, checkpoint_every=2, out="whole", **same)
+    shutil.move("photos", "elsewhere")
+    assert call("train", "--resume", "cut") == 2
+    assert "which is not there; put it back, or say where it is now: --data of" in said(capsys)
+    assert call("train", "--resume", "cut", "--data", "elsewhere") == 0
+    for name, weight in load("cut", with_data=False).method.state_dict().items():
+        assert torch.equal(weight, whole.method.state_dict()[name])
+    assert call("compare", "cut", "whole", "--data", "elsewhere", "-o", "beside") == 0
+    assert len(pd.read_csv("beside/scores.csv")) == 2
+
+
+def test_files_of_the_field_may_move_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    write_mnist(tmp_path / "here", train=40)
+    uw.train("vae", "mnist(path='here', size=8)", steps=1, batch=4, net="small", latents=2, device="cpu", out="run")
+    shutil.move("here", "there")
+    assert call("evaluate", "run", "--metrics", "active_dimensions") == 2
+    assert "which is not there; put it back, or say where it is now" in said(capsys)
+    assert call("evaluate", "run", "--metrics", "active_dimensions", "--data", "there") == 0
+    assert call("evaluate", "run", "--factors", "labels.csv") == 2
+    assert "factors 'labels.csv' cannot be given to run 'run': its data are 'mnist', no table" in said(capsys)
 
 
 def test_what_is_not_accepted(home, capsys):

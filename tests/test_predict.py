@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import unweave as uw
 from unweave.cli import app, guarded
-from unweave.contract import UserError
+from unweave.contract import Notice, UserError
 from unweave.data.arrays import Arrays
 from unweave.data.table import factor_table
 from unweave.predict import accuracy_lines, class_error, predict, told_factors
@@ -189,7 +189,8 @@ def test_a_column_with_fractions_is_told_named_by_ranges_and_true_to_the_table(c
 
 def test_other_data_of_a_continuous_factor_are_compared_by_number(continuous):
     data = uw.load_data("in", factors="labels.csv", size=8)
-    uw.train("m2", data, supervision="labels", steps=1, batch=4, latents=2, device="cpu", out="run")
+    with pytest.warns(Notice, match="are cut into 20 classes"):
+        uw.train("m2", data, supervision="labels", steps=1, batch=4, latents=2, device="cpu", out="run")
     pixels = np.zeros((3, 1, 8, 8), np.float32)
     frame = predict("run", Arrays(pixels, factor_table({"kind": pd.Series([0.5, 2.0, None])})[0]))
     assert frame["kind_right"].notna().tolist() == [True, False, False]  # 2 is in no class

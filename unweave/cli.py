@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from unweave.cli_data import (
 from unweave.cli_data import app as data_app
 from unweave.cli_runs import DeviceOption, compare, encode, evaluate, export, predict, report
 from unweave.cli_study import app as study_app
-from unweave.contract import UserError
+from unweave.contract import Notice, UserError
 
 app = typer.Typer(
     help="Find the separate causes in your data: train any disentangling method, score it, look at it.",
@@ -44,6 +45,7 @@ DataOption = Annotated[str, typer.Option(help="sprites, 'rooms(size=32)', your o
 
 @app.command()
 def train(
+    context: typer.Context,
     method: Annotated[str, typer.Argument(help="which method; see: unweave list methods")] = "",
     data: DataOption = "sprites",
     factors: FactorsOption = None,
@@ -85,16 +87,21 @@ def train(
     from unweave.report import save_samples
     from unweave.train import resume as resume_run
     from unweave.train import train as start_run
+    from unweave.trained import moved_data
 
     chosen = None if device == "auto" else device
     if resume is not None:
-        if method:
-            raise UserError(f"method '{method}' cannot be given with --resume; the run knows its method")
+        moved = _given(context)
         if resume.is_dir() and not (resume / "config.json").exists():
+            if moved:
+                raise UserError(
+                    f"{moved[0]} '{context.params[moved[0]]}' is for one run; '{resume}' is a folder of them"
+                )
             resume_sweep(resume, strategy=strategy, device=chosen, quiet=quiet, console=out_console)
             return
+        place = moved_data(resume, Path(data) if "data" in moved else None, factors)
         with shown(quiet) as observe:
-            trained = resume_run(resume, device=chosen, observe=observe)
+            trained = resume_run(resume, data=place, device=chosen, observe=observe)
     else:
         if not method:
             raise UserError("method is missing; see: unweave list methods")
@@ -124,6 +131,17 @@ def train(
     )
     if trained.representation.classify is not None:
         out_console.print(f"  unweave predict {trained.folder.path} -o predicted.csv")
+
+
+def _given(context: typer.Context) -> list[str]:
+    """Of the options that go with --resume those given that say where the data are now; others are refused."""
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    for name in given:
+        if name not in ("resume", "data", "factors", "device", "strategy", "quiet"):
+            value = context.params[name]
+            told = ", ".join(map(str, value)) if isinstance(value, list) else value
+            raise UserError(f"{name} '{told}' cannot be given with --resume; the run knows its own")
+    return [name for name in ("data", "factors") if name in given]
 
 
 def _settings(pairs: list[str], reserved: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +178,9 @@ def demo(
 def guarded(call: Callable[[], Any]) -> int:
     """Run a command; what a user can mend is one line and exit code 2, never a traceback."""
     try:
-        call()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Notice)  # the commands tell of it in their own way
+            call()
     except UserError as error:
         error_console.print(f"[red]error:[/red] {_plain(error)}")
         return 2

@@ -114,6 +114,8 @@ def compare(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for scores.csv and compare.html")] = Path("compare"),
     metrics: MetricsOption = "quick",
     seed: Annotated[int, typer.Option(help="draws the observations, splits and votes")] = 0,
+    data: DataOption = None,
+    factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Score many runs and put them side by side: a table, scores.csv and one HTML page."""
@@ -124,7 +126,9 @@ def compare(
     found = find_runs(runs)
     if left := unfinished(found):
         raise UserError(f"run '{left[0]}' is not finished ({len(left)} of {len(found)}); go on with --resume first")
-    frame = score_runs(found, metrics=_named(metrics), seed=seed, device=find_device(device))
+    device = find_device(device)
+    opened = [_opened(run, data, factors, device) for run in found]
+    frame = score_runs(opened, metrics=_named(metrics), seed=seed, device=device)
     out.mkdir(parents=True, exist_ok=True)
     show(frame, out, out_console)
 

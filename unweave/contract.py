@@ -22,6 +22,10 @@ class UserError(ValueError):
     """Something the user can mend. Its text is one line: the argument, the value, what is accepted."""
 
 
+class Notice(UserWarning):
+    """Something the user may not have meant, and need not mend. Its text is one line."""
+
+
 def check_choice(name: str, value: str, accepted: Iterable[str]) -> None:
     """Raises unless the value of this argument is one of those accepted."""
     if value not in accepted:

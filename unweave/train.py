@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from unweave.build import (
 from unweave.class_watch import class_watch
 from unweave.contract import (
     Method,
+    Notice,
     UserError,
     all_phases,
     is_supervised,
@@ -40,6 +42,7 @@ from unweave.data.kinds import check_needs, default_supervision
 from unweave.data.listed import settled
 from unweave.data.remembered import note_of
 from unweave.data.stream import Staged
+from unweave.data.told import label_notes
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
 from unweave.engine.program import initial_state
@@ -47,7 +50,7 @@ from unweave.methods import METHODS, variant
 from unweave.nn.networks import GLOROT, starting
 from unweave.runs import RunFolder, environment, timed
 from unweave.settings import resolve
-from unweave.trained import Trained, load
+from unweave.trained import Trained, load, own_data
 
 
 class Progress(NamedTuple):
@@ -145,6 +148,8 @@ def prepare(
     if weights.deviation is not None and not weights.used:
         raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
+    for line in label_notes(supervision, data):
+        warnings.warn(line, Notice, stacklevel=3)
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
         "arguments": fixed,
@@ -202,7 +207,7 @@ def resume(
     config["device"] = find_device(device or config["device"], config["precision"])
     if folder.finished:
         return load(path, device=config["device"], method=method, data=data)
-    data = data or load_data(config["data"], **config["data_options"])
+    data = data or own_data(folder)
     cls = variant(method or find_method(config["method"]), config["arguments"])
     return _fit(folder, config, cls, data, observe)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unweave.contract import Method, Representation, UserError, own_arguments
 from unweave.data import OWN, Dataset, load_data, supervised_info
+from unweave.data.files import FILES
 from unweave.data.remembered import Remembered
 from unweave.data.spec import check_name
 from unweave.methods import METHODS, variant
@@ -79,7 +80,7 @@ def load(
     else:
         weights, about = _unfinished_weights(folder)
     try:
-        data = data or (None if with_data else _remembered(folder)) or _own_data(folder)
+        data = data or (None if with_data else _remembered(folder)) or own_data(folder)
         model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
@@ -95,22 +96,22 @@ def moved_data(path: str | Path, data: Path | None, factors: Path | None) -> Dat
     if not moved:
         return None
     config = RunFolder.open(path).config
-    if config["data"] not in OWN:
-        option, place = ("data", data) if data else ("factors", factors)
-        raise UserError(
-            f"{option} '{place}' cannot be given to run '{path}': its data are '{config['data']}', no files"
-        )
+    for option, place, having, what in (("data", data, (*OWN, *FILES), "files"), ("factors", factors, OWN, "table")):
+        if place is not None and config["data"] not in having:
+            raise UserError(
+                f"{option} '{place}' cannot be given to run '{path}': its data are '{config['data']}', no {what}"
+            )
     return load_data(config["data"], **{**config["data_options"], **moved})
 
 
-def _own_data(folder: RunFolder) -> Dataset:
+def own_data(folder: RunFolder) -> Dataset:
     """The data a run was trained on, read again."""
     name, options = folder.config["data"], folder.config["data_options"]
-    path = options.get("path") if name in OWN else None
+    path = options.get("path") if name in (*OWN, *FILES) else None
     if path is not None and not Path(str(path)).exists():
         raise UserError(
             f"run '{folder.path}' was trained on data '{path}', which is not there; put it back, or say where it is "
-            "now: --data of predict, report and evaluate"
+            "now: --data of predict, report, evaluate, compare and train --resume"
         )
     return load_data(name, **options)
 
