@@ -9,6 +9,7 @@ import unweave as uw
 from unweave.contract import Batch, DataInfo, UserError
 from unweave.data.arrays import Arrays
 from unweave.methods.generalized_m2 import GeneralizedM2
+from unweave.methods.m2 import M2
 
 CLASSES, BATCH = 3, 4
 AFTER = "q(z|x) q(y|z,x); p(x|y,z); labels: y; z: normal(2)"
@@ -22,6 +23,7 @@ class Case:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             info = DataInfo((1, 8, 8), 1000, labels=labels, labelled=50)
+            self.method_info = info
             self.method = GeneralizedM2(info, net="small", **{"latents": 2, **arguments}).double()
         with torch.no_grad():
             for parameter in self.method.parameters():
@@ -90,6 +92,30 @@ def test_m2_is_a_special_case(graph):
     expected = torch.stack(unlabelled).mean() + 3.0 * torch.stack(labelled).mean()
     assert c.method.samples == 1
     torch.testing.assert_close(c.out(gamma=3.0, alpha=7.0).losses["model"], expected)
+
+
+class Plain(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
+def test_it_is_the_method_m2():
+    """The same networks in both: their losses differ by how each weighs its two batches, and in nothing else."""
+    c, share, alpha = Case(), 50 / 1000, 0.3
+    model, m2 = c.method.autoencoder, M2(c.method_info, net="small", latents=2).double()
+    m2.autoencoder.classifier = Plain(lambda x: model.q["q_y"](model._given(x)))
+    m2.autoencoder.encoder = Plain(
+        lambda x, y_BNY: model.q["q_z"]({"x": model._given(x)["x"][:, None], "y": y_BNY}).chunk(2, 2)
+    )
+    m2.autoencoder.decoder = Plain(lambda zy: model.decoder(torch.cat([zy[:, 2:], zy[:, :2]], 1)))
+    noise = {name: drawn[0] for name, drawn in c.noise.items()}
+    hyper = m2.Hyper(*(torch.tensor(v, dtype=torch.float64) for v in (alpha, 0.0)))
+    theirs = m2(c.batch, noise, hyper, torch.tensor(0)).losses["model"]
+    ours = c.out(gamma=share / (1 - share), alpha=alpha / share).losses["model"]
+    torch.testing.assert_close((1 - share) * ours, theirs)
 
 
 def test_loss_is_the_weighted_sum_over_samples():

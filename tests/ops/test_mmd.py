@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from scipy.integrate import quad
 
 from unweave.ops.mmd import KERNELS, SCALES, inverse_multiquadratic, rbf, square_distances, unbiased_mmd
 
@@ -34,18 +35,35 @@ def test_square_distances_of_close_codes_keep_their_digits():
     assert square_distances(x, x).tolist() == [[0.0, 0.25], [0.25, 0.0]]
 
 
+def expected_kernel(kernel, latents, mean, spread):
+    """E k(d) for normal d of this mean and variance in every latent.
+
+    E exp(-d^2 / w) is sqrt(w / (w + 2 s)) exp(-m^2 / (w + 2 s)) per latent, s the variance; C / (C + d^2) is the
+    integral over t of exp(-t) exp(-t d^2 / C).
+    """
+
+    def bell(width):
+        return (width / (width + 2 * spread) * math.exp(-2 * mean**2 / (width + 2 * spread))) ** (latents / 2)
+
+    if kernel == "rbf":
+        return bell(float(latents**2))
+    each = [quad(lambda t, c=2.0 * latents * s: math.exp(-t) * bell(c / t), 0, math.inf)[0] for s in SCALES]
+    return sum(each) / len(SCALES)
+
+
+@pytest.mark.parametrize("kernel", list(KERNELS))
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (1.0, 1.0), (0.5, 2.0)])
-def test_rbf_of_gaussians_in_closed_form(shift, scale):
-    """Of N(m, v) and N(0, 1): E exp(-d^2 / w) is sqrt(w / (w + 2 s)) exp(-m^2 / (w + 2 s)) per latent, s var of d."""
+def test_gaussians_of_known_distance(kernel, shift, scale):
+    """N(m, v) in every latent from N(0, 1)."""
     draw = torch.Generator().manual_seed(1)
-    latents, width, var = 2, 4.0, scale**2
+    latents, var = 2, scale**2
 
     def expected(mean, spread):
-        return (width / (width + 2 * spread) * math.exp(-2 * mean**2 / (width + 2 * spread))) ** (latents / 2)
+        return expected_kernel(kernel, latents, mean, spread)
 
     exact = expected(0, 2 * var) + expected(0, 2.0) - 2 * expected(shift, var + 1)
     pairs = torch.randn(500, 2, 60, latents, generator=draw)
-    found = torch.stack([unbiased_mmd(shift + scale * x, y, rbf) for x, y in pairs])
+    found = torch.stack([unbiased_mmd(shift + scale * x, y, KERNELS[kernel]) for x, y in pairs])
     assert (found.mean() - exact).abs() < 4 * found.std() / math.sqrt(500) < 0.015
     assert (exact == 0.0) == (shift == 0.0 and scale == 1.0)
 

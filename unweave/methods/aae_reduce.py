@@ -52,6 +52,8 @@ class AAEReduce(Method):
         "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
 
+    prior = "places"  # a code is normal around the place of its class
+
     def __init__(
         self,
         data: DataInfo,
