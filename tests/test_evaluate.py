@@ -13,6 +13,7 @@ from unweave.contract import Representation, UserError
 from unweave.data.arrays import Arrays
 from unweave.evaluate import evaluate, evaluate_arrays, read_npz, score_file
 from unweave.metrics import METRICS, importance_matrix
+from unweave.report.pictures import shares
 from unweave.trained import load
 
 FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1).repeat(10, axis=0)
@@ -298,3 +299,19 @@ def test_bad_input_is_one_line_and_leaves_nothing(words, names, tmp_path, capsys
     code, _, err = unweave(capsys, *["a.npz" if word == "FILE" else word for word in words])
     assert code == 2 and err.startswith("error: ") and err.strip().count("\n") == 0 and names in err
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_few_known_factors_are_no_knowledge():
+    """Codes at random and a hundred labels of 2,000: counting sees a quarter of the factor's entropy in each."""
+    draw = np.random.default_rng(0)
+    codes, factor = draw.standard_normal((2000, 20)), draw.integers(10, size=2000).astype(float)
+    factor[100:] = np.nan
+    result = evaluate_arrays(codes, np.stack([factor, draw.integers(3, size=2000)], 1), metrics=["mig"])
+    assert result.known.tolist() == [100, 2000]
+    counted = result.information[:, 0] / result.entropies[0]
+    assert counted.min() > 0.15 and np.median(shares(result)[:, 0]) < 0.05 and shares(result).max() < 0.2
+    assert result.chance[:, 1].mean() == pytest.approx(19 * 2 / 4000, rel=0.4)  # 20 bins, 3 classes: Miller 1955
+    same = evaluate_arrays(np.nan_to_num(factor)[:100, None], factor[:100, None], metrics=["mig"])
+    assert shares(same) == pytest.approx(1.0)  # who knows all of it, knows all of it
+    told = json.loads(json.dumps(result.as_json()))
+    assert told["known"] == [100, 2000]

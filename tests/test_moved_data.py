@@ -180,3 +180,47 @@ def test_a_fleet_notes_it_too(home):
     }
     for trained in uw.fit([{**same, "seed": seed} for seed in (0, 1)], out=home / "fleet"):
         assert json.loads((trained.folder.path / "model.json").read_text())["labels"][0]["values"] == list(SHADES)
+
+
+def test_a_run_that_is_not_finished_says_so(home, capsys):
+    class Stop(Exception):
+        pass
+
+    def stop(record):
+        if record.step == 4:
+            raise Stop
+
+    data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"
+    same = dict(supervision="labels(n=4)", batch=4, latents=2, device="cpu", log_every=1)
+    for method, every in (("m2", 3), ("m1", 2)):
+        with pytest.raises(Stop):
+            uw.train(method, data, steps=6, checkpoint_every=every, observe=stop, out=method, **same)
+    assert call("predict", "m2") == 0
+    assert "run 'm2' is unfinished: its weights are of step 3 of 6." in said(capsys)
+    assert call("report", "m2") == 0
+    assert "it stands at step 3" in (home / "report.html").read_text()
+    assert call("predict", "m1") == 2
+    assert "run 'm1' is unfinished, and its classes come with its last stage; go on with it: unweave" in said(capsys)
+
+
+def test_a_column_called_file_leaves_the_pictures_their_names(home):
+    table = (home / "labels.csv").read_text().replace("file,shade", "image,file")
+    (home / "labels.csv").write_text(table)
+    data = "folder(path='photos', factors='labels.csv', size=8)"
+    uw.train("m2", data, supervision="labels(n=4)", steps=1, batch=4, latents=2, device="cpu", out="files")
+    frame = uw.predict("files")
+    assert frame["picture"].tolist()[:2] == ["00.png", "01.png"] and set(frame["file"]) <= set(SHADES)
+
+
+def test_a_table_without_names_of_its_columns_is_told(home):
+    (home / "bare.csv").write_text((home / "labels.csv").read_text().partition("\n")[2])
+    with pytest.raises(UserError, match="has no line with the names of its columns: the first one names .*'00.png'"):
+        uw.load_data("photos", factors="bare.csv", size=8)
+
+
+def test_a_report_of_a_folder_of_runs(home):
+    shutil.copytree("run", "many/one")
+    shutil.copytree("run", "many/two")
+    assert call("report", "many", "run", "-o", "all.html") == 0
+    page = (home / "all.html").read_text()
+    assert all(page.count(f"({name})") for name in ("one", "two", "run"))

@@ -4,6 +4,7 @@ import json
 import math
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -172,3 +173,46 @@ def test_bf16_is_refused_on_the_cpu(digits, tmp_path):
     with pytest.raises(uw.UserError, match="precision 'bf16' is for CUDA devices; use float32"):
         uw.train("vae", digits, out=tmp_path / "run", device="cpu", precision="bf16")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"steps": 1.5}, "steps 1.5 is no whole number; use 1 or more"),
+        ({"steps": "a"}, "steps 'a' is no whole number; use 1 or more"),
+        ({"batch": None}, "batch None is no whole number; use 2 or more"),
+        ({"seed": 1.5}, "seed 1.5 is no whole number; use 0 or more"),
+        ({"seed": 2**62}, f"seed {2**62} is too large"),
+        ({"checkpoint_every": 0}, "checkpoint_every 0 is too small; use 1 or more"),
+        ({"method": 3}, "method 3 is none; give the name of one"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_before_anything_is_written(given, line, tmp_path):
+    with pytest.raises(uw.UserError) as refused:
+        uw.train(**{"method": "vae", "data": "digits(size=16)", "net": "small", **given}, out=tmp_path / "run")
+    assert line in str(refused.value) and not (tmp_path / "run").exists()
+
+
+def test_images_and_codes_that_the_model_cannot_mean_are_refused(tmp_path):
+    run = uw.train("vae", "digits(size=16)", net="small", latents=3, steps=1, batch=4, device="cpu", out=tmp_path / "r")
+    images = run.data.images(torch.arange(5))
+    levels = (images * 255).round()
+    assert np.allclose(run.encode(levels.to(torch.uint8)), run.encode(levels / 255), atol=1e-6)
+    assert run.encode(images[:0]).shape == (0, 3)
+    for wrong, line in (
+        (levels, "images hold numbers from 0 to 255; give bytes, or floats in 0..1"),
+        (images * torch.nan, "images hold numbers from nan to nan"),
+        (images[0], r"images have shape \(1, 16, 16\); the model takes \(N, 1, 16, 16\)"),
+        (images[:, :, :8], r"images have shape \(5, 1, 8, 16\)"),
+    ):
+        with pytest.raises(uw.UserError, match=line):
+            run.encode(wrong)
+    with pytest.raises(uw.UserError, match=r"codes have shape \(2, 4\); the model takes \(N, 3\)"):
+        run.decode(np.zeros((2, 4)))
+
+
+def test_data_given_to_load_may_be_their_name_and_must_fit(tmp_path):
+    uw.train("vae", "digits(size=16)", net="small", latents=3, steps=1, batch=4, device="cpu", out=tmp_path / "run")
+    assert uw.load(tmp_path / "run", data="digits(size=16)").data.size == 1797
+    with pytest.raises(uw.UserError, match=r"data has images of shape \(1, 32, 32\), but run .* takes \(1, 16, 16\)"):
+        uw.load(tmp_path / "run", data="digits(size=32)")

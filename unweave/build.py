@@ -42,6 +42,8 @@ def find_method(method: str | type[Method]) -> type[Method]:
     if isinstance(method, str):
         check_name("method", method, METHODS)
         return METHODS[method]
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise UserError(f"method {method!r} is none; give the name of one, or a class of your own")
     return method
 
 

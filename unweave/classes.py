@@ -100,6 +100,11 @@ def image_batches(trained: Trained, data: Dataset) -> Iterator[Tensor]:
 def classifier(trained: Trained) -> Classify:
     """From images to the probabilities of each factor's classes [B, Y]."""
     if trained.representation.classify is None:
+        if type(trained.method).then is not None:
+            raise UserError(
+                f"run '{trained.folder.path}' is unfinished, and its classes come with its last stage; go on with it: "
+                f"unweave train --resume {trained.folder.path}"
+            )
         raise UserError(f"method '{trained.config['method']}' has no classes to predict; train one such as m2")
     return trained.representation.classify
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from unweave.contract import UserError
 
 out_console = Console()
+error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="where the run's own pictures are now, if they were moved")]
@@ -69,9 +70,14 @@ def evaluate(
 
 
 def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
-    """The run as it is, or where its own data were moved, opened with them."""
-    from unweave.trained import load, moved_data
+    """The run as it is, or where its own data were moved, opened with them; told if it is not finished."""
+    from unweave.runs import RunFolder
+    from unweave.trained import load, moved_data, reached
 
+    folder = RunFolder.open(run)
+    if not folder.finished and (done := reached(folder)):
+        steps = folder.config["steps"]
+        error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = moved_data(run, data, factors)
     return run if moved is None else load(run, device=device, data=moved)
 
@@ -81,7 +87,7 @@ def _named(metrics: str) -> str | list[str]:
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="one or more run folders")],
+    runs: Annotated[list[Path], typer.Argument(help="run folders, or folders of them")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the HTML file to write")] = Path("report.html"),
     open: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
     data: DataOption = None,
@@ -90,10 +96,12 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
     from unweave.build import find_device
+    from unweave.compare import find_runs
     from unweave.report import report as write_report
 
     found = find_device(device)
-    made = write_report([_opened(run, data, factors, found) for run in runs], out, device=found)
+    each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
+    made = write_report([_opened(run, data, factors, found) for run in each], out, device=found)
     opened = open and _shown_in_browser(made)
     out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
     if open and not opened:

@@ -26,6 +26,7 @@ from unweave.ops.divergence import kl_standard, kl_to_mean
 from unweave.runs import RunFolder
 from unweave.trained import Trained, load
 
+SHUFFLES = 3  # by which it is known what chance alone counts
 MIG_ROWS = 10_000  # histogram estimates of information depend on the number of rows: the field's number
 DEAD_BELOW = 0.01  # nats under which a latent carries nothing
 
@@ -45,6 +46,8 @@ class Evaluation(NamedTuple):
     importance: np.ndarray | None = None  # of each code in predicting each factor, if DCI was computed [Z, K]
     codes: str = ""  # fingerprint of the codes: model, data and which observations
     carried: np.ndarray | None = None  # nats of each latent about an observation [Z]; left out, its KL
+    known: np.ndarray | None = None  # of how many of the observations behind `information` each factor is known [K]
+    chance: np.ndarray | None = None  # nats of `information` that counting would find if there were none [Z, K]
 
     @property
     def nats(self) -> np.ndarray:
@@ -58,7 +61,9 @@ class Evaluation(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         tables = {name: getattr(self, name).tolist() for name in ("information", "entropies")}
-        tables["importance"] = None if self.importance is None else self.importance.tolist()
+        for name in ("importance", "known", "chance"):
+            values = getattr(self, name)
+            tables[name] = None if values is None else values.tolist()
         for name in ("kl", "carried"):
             values = getattr(self, name)
             found = None if values is None else [None if np.isnan(value) else float(value) for value in values]
@@ -211,9 +216,10 @@ def score_table(
     found = score(given, chosen, resamples=resamples)
     order = np.random.default_rng(given.seed).permutation(len(given.table.codes))[:MIG_ROWS]
     part = select_rows(given.table, order)
-    information = np.zeros((part.codes.shape[1], 0))
+    information = chance = np.zeros((part.codes.shape[1], 0))
     entropy = np.zeros(0)
     if len(part.kinds):
+        chance = _counted_by_chance(part, given.seed)
         information = mutual_information_matrix(part.codes, part.factors, kinds=part.kinds)
         entropy = entropies(part.factors, kinds=part.kinds)
     kl = carried = np.full(part.codes.shape[1], np.nan)
@@ -222,7 +228,20 @@ def score_table(
         kl, carried = kl_standard(mean_ND, logvar_ND).mean(0).numpy(), kl_to_mean(mean_ND, logvar_ND).numpy()
     rows, seed = len(given.table.codes), given.seed
     tables = Evaluation(found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped)
-    return tables._replace(importance=found.importance, carried=carried)
+    known = (~np.isnan(np.asarray(part.factors, dtype=np.float64))).sum(0)
+    return tables._replace(importance=found.importance, carried=carried, known=known, chance=chance)
+
+
+def _counted_by_chance(part: Rows, seed: int) -> np.ndarray:
+    """The nats [Z, K] that counting finds where there are none: with each factor's known values shuffled, the mean."""
+    draw, found = np.random.default_rng([seed, 2]), []
+    for _ in range(SHUFFLES):
+        shuffled = np.array(part.factors, dtype=np.float64)
+        for column in shuffled.T:
+            rows = np.flatnonzero(~np.isnan(column))
+            column[rows] = column[draw.permutation(rows)]
+        found.append(mutual_information_matrix(part.codes, shuffled, kinds=part.kinds))
+    return np.mean(found, axis=0)
 
 
 __all__ = [

@@ -59,8 +59,11 @@ def predict(run: str | Path | Trained, data: Any = None, *, device: str = "cpu")
     if seen.trained_on and seen.data is not None:
         trained = trained._replace(data=seen.data)
     chances = class_chances(classify, seen.images())
-    table: dict[str, Any] = {seen.column: seen.names}
-    for told, chance_NY in zip(told_factors(trained), chances, strict=True):
+    factors = told_factors(trained)
+    taken = {told.factor for told in factors}
+    column = next(name for name in (seen.column, "picture", "observation", "_") if name not in taken)
+    table: dict[str, Any] = {column: seen.names}
+    for told, chance_NY in zip(factors, chances, strict=True):
         table |= _columns(chance_NY, told, seen)
     return pd.DataFrame(table)
 

@@ -130,13 +130,14 @@ def prepare(
     fixed, hyper = resolve(cls, settings)
     device = find_device(device, precision)
     data = load_data(data)
-    for name, value in (("steps", steps), ("batch", batch), ("log_every", log_every)):
-        if value < 1:
-            raise UserError(f"{name} {value} is too small; use 1 or more")
-    if batch < 2:
-        raise UserError(f"batch {batch} is too small; use 2 or more")
-    if not 0 <= seed < 2**62:
-        raise UserError(f"seed {seed} is out of range; use 0 or more")
+    checked = (("steps", steps, 1), ("batch", batch, 2), ("log_every", log_every, 1), ("seed", seed, 0))
+    for name, value, least in (*checked, ("checkpoint_every", checkpoint_every, 1)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise UserError(f"{name} {value!r} is no whole number; use {least} or more")
+        if value < least:
+            raise UserError(f"{name} {value} is too small; use {least} or more")
+    if seed >= 2**62:
+        raise UserError(f"seed {seed} is too large; use less than 2^62")
     engine = find_engine(engine)
     supervision = supervision and settled(supervision)
     for stage in stages(cls):  # what a later stage lacks is said now, not when it begins

@@ -17,6 +17,8 @@ from unweave.data.spec import check_name
 from unweave.methods import METHODS, variant
 from unweave.runs import RunFolder
 
+_ROUNDING = 1e-3  # by which a float may leave 0..1
+
 
 class Trained(NamedTuple):
     """A trained model with where it lives, how it was made, and what it was trained on."""
@@ -31,9 +33,9 @@ class Trained(NamedTuple):
         return self.method.representation()
 
     def encode(self, images: Any) -> np.ndarray:
-        """Codes [N, Z] of images [N, C, H, W] in 0..1."""
+        """Codes [N, Z] of images [N, C, H, W], bytes or floats in 0..1."""
         with torch.no_grad():
-            return self.representation.encode(self._tensor(images)).cpu().numpy()
+            return self.representation.encode(self._images(images)).cpu().numpy()
 
     def encode_group(self, images: Any) -> np.ndarray:
         """Codes [G, Z] of images [G, C, H, W] that are one group, with the content that all of them tell together.
@@ -43,15 +45,29 @@ class Trained(NamedTuple):
         encode = self.representation.encode_group
         if encode is None:
             raise UserError(f"method '{self.config['method']}' does not join the codes of a group; use encode")
-        return encode(self._tensor(images)).cpu().numpy()
+        return encode(self._images(images)).cpu().numpy()
 
     def decode(self, codes: Any) -> np.ndarray:
         """Images [N, C, H, W] of codes [N, Z]."""
         decoder = self.representation.decode
         if decoder is None:
             raise UserError(f"method '{self.config['method']}' has no decoder")
+        latents, code = self.representation.latents, self._tensor(codes)
+        if code.ndim != 2 or code.shape[1] != latents:
+            raise UserError(f"codes have shape {tuple(code.shape)}; the model takes (N, {latents})")
         with torch.no_grad():
-            return decoder(self._tensor(codes)).cpu().numpy()
+            return decoder(code).cpu().numpy()
+
+    def _images(self, values: Any) -> Tensor:
+        given = torch.as_tensor(values)
+        images = self._tensor(given / 255.0 if given.dtype == torch.uint8 else given)
+        if images.ndim < 4 or tuple(images.shape[-3:]) != tuple(self.data.shape):
+            takes = ", ".join(map(str, self.data.shape))
+            raise UserError(f"images have shape {tuple(images.shape)}; the model takes (N, {takes})")
+        low, high = (float(end) for end in images.aminmax()) if images.numel() else (0.0, 1.0)
+        if not (low >= -_ROUNDING and high <= 1.0 + _ROUNDING):  # not if it is no number
+            raise UserError(f"images hold numbers from {low:g} to {high:g}; give bytes, or floats in 0..1")
+        return images
 
     def _tensor(self, values: Any) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=next(self.method.parameters()).device)
@@ -62,7 +78,7 @@ def load(
     *,
     device: str = "cpu",
     method: type[Method] | None = None,
-    data: Dataset | None = None,
+    data: str | Dataset | None = None,
     with_data: bool = True,
 ) -> Trained:
     """The model in a run folder, finished or as far as its last checkpoint.
@@ -79,6 +95,8 @@ def load(
         weights, about = folder.read("weights.safetensors")
     else:
         weights, about = _unfinished_weights(folder)
+    if data is not None:
+        data = _fitting(load_data(data), folder)
     try:
         data = data or (None if with_data else _remembered(folder)) or own_data(folder)
         model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
@@ -87,6 +105,16 @@ def load(
         first = str(error).splitlines()[0]
         raise UserError(f"run '{path}' is damaged: its weights do not fit its config.json ({first})") from error
     return Trained(folder, config, model.to(device).eval(), data.to(device))
+
+
+def _fitting(data: Dataset, folder: RunFolder) -> Dataset:
+    """The data, if the model can take them."""
+    note = _remembered(folder)
+    if note is not None and tuple(note.shape) != tuple(data.shape):
+        raise UserError(
+            f"data has images of shape {data.shape}, but run '{folder.path}' takes {note.shape}; give those"
+        )
+    return data
 
 
 def moved_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:
@@ -111,7 +139,7 @@ def own_data(folder: RunFolder) -> Dataset:
     if path is not None and not Path(str(path)).exists():
         raise UserError(
             f"run '{folder.path}' was trained on data '{path}', which is not there; put it back, or say where it is "
-            "now: --data of predict, report, evaluate, compare and train --resume"
+            "now: --data of predict, report, evaluate, compare and train --resume; in Python, data= of load"
         )
     return load_data(name, **options)
 
@@ -133,6 +161,15 @@ def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage:
         method = method.then
         model = method(told, **own_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
     return model
+
+
+def reached(folder: RunFolder) -> int:
+    """Of which step of its stage the weights in the folder are; it may have logged more since."""
+    if folder.finished:
+        return int(folder.config["steps"])
+    if not (folder.path / "checkpoint.safetensors").exists():
+        return 0
+    return int(folder.read("checkpoint.safetensors")[0]["step"])
 
 
 def _unfinished_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:

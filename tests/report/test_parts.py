@@ -104,8 +104,9 @@ def test_knowledge_is_that_of_the_best_latent_of_each_part():
     known = knowledge(trained(what), result)
     assert known.share_PK == pytest.approx(np.array([[0.6, 0.2], [0.3, 1.2]]) / np.log(4))
     assert known.owner_K == (0, 1)
-    # 20 bins and 4 classes on 10,000 rows look like 19 * 3 / 20,000 nats when there are none
-    assert known.floor_K == pytest.approx(0.05 + 57 / 20_000 / np.log(4))
+    chance = result._replace(chance=np.full((3, 2), 0.1))  # what counting finds in any case is taken off
+    share = knowledge(trained(what), chance).share_PK
+    assert share == pytest.approx(np.array([[0.5, 0.1], [0.2, 1.1]]) / (np.log(4) - 0.1))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_supervision_says_where_factors_belong(text, owners):
 
 
 def known(share, owners=(0, 0, 1), names=("shape", "hue", "angle")):
-    return Knowledge(PARTS, names, np.array(share), np.full(len(names), 0.05), owners)
+    return Knowledge(PARTS, names, np.array(share), np.array(share), owners)
 
 
 def said(share, dead=None, owners=(0, 0, 1)):

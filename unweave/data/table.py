@@ -231,6 +231,11 @@ def match_files(frame: pd.DataFrame, files: Sequence[str], table: str | Path, kn
     """The rows in the order of `files` (paths inside the folder). `known` names files that gave no picture."""
     finder = file_finder(files)
     column, found = _file_column(frame, files, finder, table)
+    if Path(column).suffix and find_file(column, finder) is not None:
+        raise UserError(
+            f"factors '{table}' has no line with the names of its columns: the first one names the picture "
+            f"'{column}'; put one above it, such as file,kind"
+        )
     rows, twice = np.full(len(files), -1, np.int64), []
     spoilt, lost = file_finder(known), []
     for row, file in enumerate(found):

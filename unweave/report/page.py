@@ -32,7 +32,7 @@ from unweave.report.pictures import (
     traverse,
 )
 from unweave.runs import write_atomic
-from unweave.trained import Trained, load
+from unweave.trained import Trained, load, reached
 
 HERE = Path(__file__).parent
 MOST_SHOWN = 12  # latents in use; the others can be unfolded
@@ -80,8 +80,7 @@ def _gather(run: str | Path | Trained, number: int, seed: int, device: str) -> R
     # a run folder may belong to somebody else: then the scores go on the page only
     result = evaluate(trained, seed=seed, save=os.access(trained.folder.path, os.W_OK))
     logs = trained.folder.logs()
-    done = trained.config["steps"] if trained.folder.finished else max((r["step"] for r in logs), default=0)
-    return Run(trained, result, read_lines(logs, number), done)
+    return Run(trained, result, read_lines(logs, number), reached(trained.folder))
 
 
 def render(runs: Sequence[Run], *, seed: int, title: str | None) -> str:
@@ -145,7 +144,7 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "rebuilt": _rebuilt(trained, seed),
         "matrix": _matrix(trained, result),
         "factors": [text.pretty(name) for name in result.factor_names],
-        "rows": result.rows,
+        "rows": _counted(result),
         "charts": charts([run.lines]),
         "command": command_parts(config) if cls else None,
         "device": config["device"],
@@ -215,6 +214,13 @@ def _rebuilt(trained: Trained, seed: int) -> list[tuple[str, Picture]]:
         return []
     originals, rebuilt = reconstruction_rows(trained, seed=seed)
     return [("original", picture(strip(originals))), ("reconstruction", picture(strip(rebuilt)))]
+
+
+def _counted(result: Evaluation) -> str:
+    """How many images the information is counted on: fewer where a factor is not known of all."""
+    known = [result.rows] if result.known is None else [*result.known.tolist()] or [result.rows]
+    few, most = min(known), max(known)
+    return f"{few:,}" if few == most else f"{few:,} to {most:,}"
 
 
 def _latent_shares(trained: Trained, result: Evaluation) -> np.ndarray:

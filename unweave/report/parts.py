@@ -16,8 +16,7 @@ from unweave.data.kinds import Match
 from unweave.data.supervision import read_supervision
 from unweave.evaluate import DEAD_BELOW, Evaluation, encode_table
 from unweave.groups import shared_factors
-from unweave.metrics.table import BINS
-from unweave.report.pictures import RANGE_ROWS, shares
+from unweave.report.pictures import RANGE_ROWS, counted_shares, shares
 from unweave.report.text import PARTLY, joined, number, percent, pretty
 from unweave.trained import Trained
 
@@ -30,21 +29,22 @@ class Knowledge(NamedTuple):
 
     parts: tuple[Part, ...]
     names: tuple[str, ...]  # of the factors
-    share_PK: np.ndarray  # of each factor's entropy the best latent of each part knows
-    floor_K: np.ndarray  # under it, a share is nothing
+    share_PK: np.ndarray  # of each factor's entropy the best latent of each part knows, chance taken off
+    counted_PK: np.ndarray  # as it is counted, for the score
     owner_K: tuple[int, ...]  # the part that should know the factor, by the supervision; -1 if it does not say
 
 
 def knowledge(trained: Trained, result: Evaluation) -> Knowledge:
     """How much of each factor each part's best latent knows."""
-    parts, share_ZK = trained.representation.parts, shares(result)
+    parts = trained.representation.parts
     ends = np.cumsum([part.size for part in parts])
-    share_PK = np.stack([share_ZK[end - part.size : end].max(0) for part, end in zip(parts, ends, strict=True)])
-    sizes_K = np.array(trained.data.factor_sizes, dtype=float)
-    # Counting in bins sees information where there is none, the more the fewer the rows (Miller 1955).
-    chance_K = (BINS - 1) * (sizes_K - 1) / (2 * result.rows) / np.maximum(result.entropies, 1e-9)
-    owners = owners_of(trained.config["supervision"], trained.data) if len(parts) == 2 else (-1,) * len(sizes_K)
-    return Knowledge(parts, result.factor_names, share_PK, NOTHING + chance_K, owners)
+    share_PK, counted_PK = (
+        np.stack([known_ZK[end - part.size : end].max(0) for part, end in zip(parts, ends, strict=True)])
+        for known_ZK in (shares(result), counted_shares(result))
+    )
+    unowned = (-1,) * len(result.factor_names)
+    owners = owners_of(trained.config["supervision"], trained.data) if len(parts) == 2 else unowned
+    return Knowledge(parts, result.factor_names, share_PK, counted_PK, owners)
 
 
 def owners_of(supervision: str, data: Dataset) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ def _with_shares(known: Knowledge, factors: Sequence[int], p: int) -> str:
 def _knows_nothing(known: Knowledge, p: int) -> str:
     """Of factors that belong there; where none is known to, silence is no sign."""
     owned = _owned(known, p)
-    if owned and all(known.share_PK[p, k] < known.floor_K[k] for k in owned):
+    if owned and all(known.share_PK[p, k] < NOTHING for k in owned):
         return f"it knows nothing of {_told(known, owned, 'or')}"
     return ""
 
@@ -128,7 +128,7 @@ def _taken_over(known: Knowledge, p: int) -> list[str]:
 
 def _narrowed(known: Knowledge, p: int) -> list[str]:
     owned = _owned(known, p)
-    left = [k for k in owned if known.share_PK[p, k] >= known.floor_K[k]]
+    left = [k for k in owned if known.share_PK[p, k] >= NOTHING]
     if len(owned) < 2 or len(left) != 1:
         return []
     gone = [k for k in owned if k not in left]
@@ -172,6 +172,8 @@ def score_sentence(result: Evaluation, known: Knowledge) -> str:
 def group_gap(known: Knowledge) -> float:
     """How much more a factor's own part knows of it than the others, mean over the factors; NaN if none has one."""
     gaps = [
-        known.share_PK[p, k] - np.delete(known.share_PK[:, k], p).max() for k, p in enumerate(known.owner_K) if p >= 0
+        known.counted_PK[p, k] - np.delete(known.counted_PK[:, k], p).max()
+        for k, p in enumerate(known.owner_K)
+        if p >= 0
     ]
     return float(np.mean(gaps)) if gaps else float("nan")

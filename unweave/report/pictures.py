@@ -38,10 +38,23 @@ class Traversal(NamedTuple):
 
 
 def shares(result: Evaluation) -> np.ndarray:
-    """How much of each factor's entropy each latent knows, 0..1 [Z, K]; a constant factor has nothing to know."""
-    known = np.divide(result.information, result.entropies, out=np.zeros_like(result.information),
-                      where=result.entropies > 1e-9)  # fmt: skip
-    return np.clip(np.nan_to_num(known), 0.0, 1.0)
+    """How much of each factor's entropy each latent knows, 0..1 [Z, K]; a constant factor has nothing to know.
+
+    Adjusted for chance (Vinh et al. 2010): what counting finds in codes that know nothing, a lot if few are labelled,
+    counts as 0, and all of the entropy still as 1.
+    """
+    chance_ZK = np.zeros_like(result.information) if result.chance is None else result.chance
+    return _share(result.information - chance_ZK, result.entropies - chance_ZK)
+
+
+def counted_shares(result: Evaluation) -> np.ndarray:
+    """The same as it is counted, which scores such as MIG are made of."""
+    return _share(result.information, np.broadcast_to(result.entropies, result.information.shape))
+
+
+def _share(known_ZK: np.ndarray, whole_ZK: np.ndarray) -> np.ndarray:
+    found = np.divide(known_ZK, whole_ZK, out=np.zeros_like(known_ZK), where=whole_ZK > 1e-9)
+    return np.clip(np.nan_to_num(found), 0.0, 1.0)
 
 
 def latent_order(result: Evaluation) -> list[int]:
