@@ -66,3 +66,16 @@ def test_in_python_the_same_is_a_warning(said, tmp_path):
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
     assert [str(warning.message) for warning in found] == [told] and "labels of 'weight' are continuous" in told
     assert found[0].filename == __file__
+
+
+def test_rows_of_no_use_are_told_in_python_too(said, tmp_path):
+    said("kind", lambda n: n % 2, code=0)
+    table = (tmp_path / "labels.csv").read_text()
+    (tmp_path / "labels.csv").write_text(table + "\n00.png,1\nnobody.png,0")
+    data = uw.load_data("in", factors="labels.csv", size=8)
+    with pytest.warns(Notice) as found:
+        uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
+    assert [str(warning.message) for warning in found] == [
+        "1 row names no picture: nobody.png",
+        "1 picture has several rows, of which the first is used: 00.png",
+    ]

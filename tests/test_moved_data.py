@@ -91,6 +91,8 @@ def test_where_the_data_are_needed_one_line_says_how_to_name_them(home, capsys):
     again = pd.read_csv("predicted.csv")
     assert again["shade_labelled"].sum() == 4 and again["shade"].tolist() == frame["shade"].tolist()
     shutil.move("labels.csv", "table.csv")
+    assert call("evaluate", "run", "--data", "elsewhere") == 2
+    assert f"was trained on factors '{home / 'labels.csv'}', which is not there" in said(capsys)
     assert call("evaluate", "run", "--data", "elsewhere", "--factors", "table.csv") == 0
     capsys.readouterr()
     assert call("predict", "run", "--data", "elsewhere", "--factors", "table.csv", "-o", "table.csv") == 2
@@ -134,7 +136,7 @@ def test_files_of_the_field_may_move_too(tmp_path, monkeypatch, capsys):
 
 def test_what_is_not_accepted(home, capsys):
     assert call("predict", "run", "photos", "--data", "photos") == 2
-    assert "'photos' says where the run's own data are, which 'photos' is not" in said(capsys)
+    assert "data 'photos' says where the run's own data are now, and 'photos' which to classify" in said(capsys)
     (home / "photos" / "00.png").unlink()
     assert call("report", "run", "--data", "photos") == 2
     assert "are not those the run was made with (12 then, 11 now)" in said(capsys)

@@ -172,7 +172,11 @@ def predict(
     from unweave.runs import RunFolder
 
     if what and (place := data or factors):
-        raise UserError(f"'{place}' says where the run's own data are, which '{what[0]}' is not; give one of them")
+        option = "data" if data else "factors"
+        raise UserError(
+            f"{option} '{place}' says where the run's own data are now, and '{what[0]}' which to classify; give one of "
+            "the two (a folder with a table: \"folder(path='...', factors='...', size=...)\")"
+        )
     table = (
         str(factors.expanduser().resolve()) if factors else RunFolder.open(run).config["data_options"].get("factors")
     )

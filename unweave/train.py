@@ -37,7 +37,7 @@ from unweave.contract import (
     stages,
 )
 from unweave.data import OWN, Dataset, load_data, supervised_info
-from unweave.data.inspection import left_out
+from unweave.data.inspection import doubtful, left_out
 from unweave.data.kinds import check_needs, default_supervision
 from unweave.data.listed import settled
 from unweave.data.remembered import note_of
@@ -149,7 +149,7 @@ def prepare(
     if weights.deviation is not None and not weights.used:
         raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
-    for line in label_notes(supervision, data):
+    for line in [*doubtful(data), *label_notes(supervision, data)]:
         warnings.warn(line, Notice, stacklevel=3)
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),

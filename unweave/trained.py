@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,19 +130,27 @@ def moved_data(path: str | Path, data: Path | None, factors: Path | None) -> Dat
             raise UserError(
                 f"{option} '{place}' cannot be given to run '{path}': its data are '{config['data']}', no {what}"
             )
+    _all_there(path, {n: place for n, place in config["data_options"].items() if n not in moved})
     return load_data(config["data"], **{**config["data_options"], **moved})
 
 
 def own_data(folder: RunFolder) -> Dataset:
     """The data a run was trained on, read again."""
     name, options = folder.config["data"], folder.config["data_options"]
-    path = options.get("path") if name in (*OWN, *FILES) else None
-    if path is not None and not Path(str(path)).exists():
-        raise UserError(
-            f"run '{folder.path}' was trained on data '{path}', which is not there; put it back, or say where it is "
-            "now: --data of predict, report, evaluate, compare and train --resume; in Python, data= of load"
-        )
+    if name in (*OWN, *FILES):
+        _all_there(folder.path, options)
     return load_data(name, **options)
+
+
+def _all_there(run: str | Path, options: Mapping[str, Any]) -> None:
+    """The files that a run's data are made of."""
+    for name, option in (("path", "data"), ("factors", "factors")):
+        place = options.get(name)
+        if place is not None and not Path(str(place)).exists():
+            raise UserError(
+                f"run '{run}' was trained on {option} '{place}', which is not there; put it back, or say where it is "
+                f"now: --{option} of predict, report, evaluate, compare and train --resume; in Python, data= of load"
+            )
 
 
 def _remembered(folder: RunFolder) -> Remembered | None:

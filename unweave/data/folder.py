@@ -118,7 +118,10 @@ def _changed(root: Path, source: Path | None, then: str, now: str) -> str:
     before, after = then.split("-"), now.split("-")
     what = f"pictures in '{root}'" if before[:2] != after[:2] else f"factors in '{source or root}'"
     counts = f" ({before[0]} then, {after[0]} now)" if before[0] != after[0] else ""
-    return f"the {what} are not those the run was made with{counts}; put them back, or give data= of your own"
+    return (
+        f"the {what} are not those the run was made with{counts}; put them back. New pictures need none of them: "
+        "unweave predict RUN FOLDER, or encode"
+    )
 
 
 def _by_place(found: Found) -> Joined:

@@ -187,11 +187,17 @@ def _joining(about: About) -> list[str]:
             )
         return said
     said.append(f"column {matched.column!r} names the pictures")
-    if matched.lost:
-        said.append(f"{_counted(len(matched.lost), 'row names', 'rows name')} no picture: {_some(matched.lost)}")
     if matched.bare:
         said.append(f"{_counted(len(matched.bare), 'picture has', 'pictures have')} no row: {_some(matched.bare)}")
-    if matched.twice:
+    return said + _wrong_rows(about)
+
+
+def _wrong_rows(about: About) -> list[str]:
+    """Rows of a table that are of no use."""
+    matched, said = about.joined.matched, []
+    if matched is not None and matched.lost:
+        said.append(f"{_counted(len(matched.lost), 'row names', 'rows name')} no picture: {_some(matched.lost)}")
+    if matched is not None and matched.twice:
         many = _counted(len(matched.twice), "picture has", "pictures have")
         said.append(f"{many} several rows, of which the first is used: {_some(matched.twice)}")
     return said
@@ -243,6 +249,12 @@ def left_out(data: Dataset) -> list[str]:
     bad = list(about.found.bad)
     skipped = [f"skipped {_counted(len(bad), 'file', 'files')}: {_some(bad)}"] if bad else []
     return skipped + _alone(about)
+
+
+def doubtful(data: Dataset) -> list[str]:
+    """What of one's own set may not be as it was meant, a line each; pictures without a row are meant."""
+    about = about_of(data)
+    return left_out(data) + (_wrong_rows(about) if isinstance(about, About) else [])
 
 
 def in_short(data: Dataset, most: int = 5) -> list[str]:
