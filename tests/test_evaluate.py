@@ -309,7 +309,7 @@ def test_few_known_factors_are_no_knowledge():
     result = evaluate_arrays(codes, np.stack([factor, draw.integers(3, size=2000)], 1), metrics=["mig"])
     assert result.known.tolist() == [100, 2000]
     counted = result.information[:, 0] / result.entropies[0]
-    assert counted.min() > 0.15 and np.median(shares(result)[:, 0]) < 0.05 and shares(result).max() < 0.2
+    assert counted.min() > 0.15 and (shares(result) > 0).sum() <= 2 and shares(result).max() < 0.2
     assert result.chance[:, 1].mean() == pytest.approx(19 * 2 / 4000, rel=0.4)  # 20 bins, 3 classes: Miller 1955
     same = evaluate_arrays(np.nan_to_num(factor)[:100, None], factor[:100, None], metrics=["mig"])
     assert shares(same) == pytest.approx(1.0)  # who knows all of it, knows all of it

@@ -48,6 +48,7 @@ class Evaluation(NamedTuple):
     carried: np.ndarray | None = None  # nats of each latent about an observation [Z]; left out, its KL
     known: np.ndarray | None = None  # of how many of the observations behind `information` each factor is known [K]
     chance: np.ndarray | None = None  # nats of `information` that counting would find if there were none [Z, K]
+    luck: np.ndarray | None = None  # how far above `chance` a latent comes by luck, the luckiest of all tried [K]
 
     @property
     def nats(self) -> np.ndarray:
@@ -61,7 +62,7 @@ class Evaluation(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         tables = {name: getattr(self, name).tolist() for name in ("information", "entropies")}
-        for name in ("importance", "known", "chance"):
+        for name in ("importance", "known", "chance", "luck"):
             values = getattr(self, name)
             tables[name] = None if values is None else values.tolist()
         for name in ("kl", "carried"):
@@ -217,9 +218,9 @@ def score_table(
     order = np.random.default_rng(given.seed).permutation(len(given.table.codes))[:MIG_ROWS]
     part = select_rows(given.table, order)
     information = chance = np.zeros((part.codes.shape[1], 0))
-    entropy = np.zeros(0)
+    entropy = luck = np.zeros(0)
     if len(part.kinds):
-        chance = _counted_by_chance(part, given.seed)
+        chance, luck = _counted_by_chance(part, given.seed)
         information = mutual_information_matrix(part.codes, part.factors, kinds=part.kinds)
         entropy = entropies(part.factors, kinds=part.kinds)
     kl = carried = np.full(part.codes.shape[1], np.nan)
@@ -229,11 +230,14 @@ def score_table(
     rows, seed = len(given.table.codes), given.seed
     tables = Evaluation(found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped)
     known = (~np.isnan(np.asarray(part.factors, dtype=np.float64))).sum(0)
-    return tables._replace(importance=found.importance, carried=carried, known=known, chance=chance)
+    return tables._replace(importance=found.importance, carried=carried, known=known, chance=chance, luck=luck)
 
 
-def _counted_by_chance(part: Rows, seed: int) -> np.ndarray:
-    """The nats [Z, K] that counting finds where there are none: with each factor's known values shuffled, the mean."""
+def _counted_by_chance(part: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nats [Z, K] that counting finds where there are none, each factor's known values being shuffled: the mean.
+
+    And by how much [K] the luckiest latent is above that.
+    """
     draw, found = np.random.default_rng([seed, 2]), []
     for _ in range(SHUFFLES):
         shuffled = np.array(part.factors, dtype=np.float64)
@@ -241,7 +245,8 @@ def _counted_by_chance(part: Rows, seed: int) -> np.ndarray:
             rows = np.flatnonzero(~np.isnan(column))
             column[rows] = column[draw.permutation(rows)]
         found.append(mutual_information_matrix(part.codes, shuffled, kinds=part.kinds))
-    return np.mean(found, axis=0)
+    chance_ZK = np.mean(found, axis=0)
+    return chance_ZK, (found - chance_ZK).max((0, 1))
 
 
 __all__ = [

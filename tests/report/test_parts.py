@@ -104,9 +104,11 @@ def test_knowledge_is_that_of_the_best_latent_of_each_part():
     known = knowledge(trained(what), result)
     assert known.share_PK == pytest.approx(np.array([[0.6, 0.2], [0.3, 1.2]]) / np.log(4))
     assert known.owner_K == (0, 1)
-    chance = result._replace(chance=np.full((3, 2), 0.1))  # what counting finds in any case is taken off
+    chance = result._replace(
+        chance=np.full((3, 2), 0.1), luck=np.array([0.1, 0.15])
+    )  # what counting finds in any case is taken off
     share = knowledge(trained(what), chance).share_PK
-    assert share == pytest.approx(np.array([[0.5, 0.1], [0.2, 1.1]]) / (np.log(4) - 0.1))
+    assert share == pytest.approx(np.array([[0.5, 0.0], [0.2, 1.1]]) / (np.log(4) - 0.1))
 
 
 @pytest.mark.parametrize(

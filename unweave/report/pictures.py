@@ -41,10 +41,12 @@ def shares(result: Evaluation) -> np.ndarray:
     """How much of each factor's entropy each latent knows, 0..1 [Z, K]; a constant factor has nothing to know.
 
     Adjusted for chance (Vinh et al. 2010): what counting finds in codes that know nothing, a lot if few are labelled,
-    counts as 0, and all of the entropy still as 1.
+    counts as 0, and all of the entropy still as 1. What a latent may reach by luck is 0 as well.
     """
-    chance_ZK = np.zeros_like(result.information) if result.chance is None else result.chance
-    return _share(result.information - chance_ZK, result.entropies - chance_ZK)
+    if result.chance is None or result.luck is None:
+        return counted_shares(result)
+    more_ZK = result.information - result.chance
+    return np.where(more_ZK > result.luck, _share(more_ZK, result.entropies - result.chance), 0.0)
 
 
 def counted_shares(result: Evaluation) -> np.ndarray:
