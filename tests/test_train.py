@@ -216,3 +216,11 @@ def test_data_given_to_load_may_be_their_name_and_must_fit(tmp_path):
     assert uw.load(tmp_path / "run", data="digits(size=16)").data.size == 1797
     with pytest.raises(uw.UserError, match=r"data has images of shape \(1, 32, 32\), but run .* takes \(1, 16, 16\)"):
         uw.load(tmp_path / "run", data="digits(size=32)")
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    (seed,) = np.arange(3, 4)
+    run = uw.train(
+        "vae", "digits(size=16)", net="small", steps=np.int32(1), seed=seed, device="cpu", out=tmp_path / "r"
+    )
+    assert uw.load(run.folder.path).config["seed"] == 3

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,12 +133,14 @@ def prepare(
     data = load_data(data)
     checked = (("steps", steps, 1), ("batch", batch, 2), ("log_every", log_every, 1), ("seed", seed, 0))
     for name, value, least in (*checked, ("checkpoint_every", checkpoint_every, 1)):
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, Integral):
             raise UserError(f"{name} {value!r} is no whole number; use {least} or more")
         if value < least:
             raise UserError(f"{name} {value} is too small; use {least} or more")
     if seed >= 2**62:
         raise UserError(f"seed {seed} is too large; use less than 2^62")
+    steps, batch, seed, log_every = int(steps), int(batch), int(seed), int(log_every)  # numpy's are not written as JSON
+    checkpoint_every = int(checkpoint_every)
     engine = find_engine(engine)
     supervision = supervision and settled(supervision)
     for stage in stages(cls):  # what a later stage lacks is said now, not when it begins
