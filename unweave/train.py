@@ -131,16 +131,10 @@ def prepare(
     fixed, hyper = resolve(cls, settings)
     device = find_device(device, precision)
     data = load_data(data)
-    checked = (("steps", steps, 1), ("batch", batch, 2), ("log_every", log_every, 1), ("seed", seed, 0))
-    for name, value, least in (*checked, ("checkpoint_every", checkpoint_every, 1)):
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise UserError(f"{name} {value!r} is no whole number; use {least} or more")
-        if value < least:
-            raise UserError(f"{name} {value} is too small; use {least} or more")
+    steps, batch, seed = _whole("steps", steps, 1), _whole("batch", batch, 2), _whole("seed", seed, 0)
+    log_every, checkpoint_every = _whole("log_every", log_every, 1), _whole("checkpoint_every", checkpoint_every, 1)
     if seed >= 2**62:
         raise UserError(f"seed {seed} is too large; use less than 2^62")
-    steps, batch, seed, log_every = int(steps), int(batch), int(seed), int(log_every)  # numpy's are not written as JSON
-    checkpoint_every = int(checkpoint_every)
     engine = find_engine(engine)
     supervision = supervision and settled(supervision)
     for stage in stages(cls):  # what a later stage lacks is said now, not when it begins
@@ -177,6 +171,15 @@ def prepare(
     if lines := left_out(data):
         config["left_out"] = lines  # of your own data, for the record
     return Prepared(config, cls, data)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    """The value as Python's own integer: numpy's are not written as JSON."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise UserError(f"{name} {value!r} is no whole number; use {least} or more")
+    if value < least:
+        raise UserError(f"{name} {value} is too small; use {least} or more")
+    return int(value)
 
 
 def make_folder(path: str | Path, config: Mapping[str, Any], data: Dataset) -> RunFolder:

@@ -218,8 +218,8 @@ def _rebuilt(trained: Trained, seed: int) -> list[tuple[str, Picture]]:
 
 def _counted(result: Evaluation) -> str:
     """How many images the information is counted on: fewer where a factor is not known of all."""
-    known = [result.rows] if result.known is None else [*result.known.tolist()] or [result.rows]
-    few, most = min(known), max(known)
+    known = [] if result.known is None else result.known.tolist()
+    few, most = min(known, default=result.rows), max(known, default=result.rows)
     return f"{few:,}" if few == most else f"{few:,} to {most:,}"
 
 
