@@ -17,18 +17,18 @@ import torch
 from aae_rates import dense
 from torch import Tensor
 
-from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
 from unweave.contract import Batch, DataInfo, Method, Out, Representation
 from unweave.data import Dataset, load_data
 from unweave.engine.program import initial_state
 from unweave.methods.aae_cluster import AAECluster
 from unweave.metrics import cluster_error
-from unweave.nn.critic import Critic
+from unweave.nn.batch_norm import NormedEncoder
+from unweave.nn.discriminator import Critic
 from unweave.nn.heads import batch_heads
 from unweave.nn.networks import start_weights
-from unweave.nn.normed import NormedEncoder
 from unweave.studies.makhzani2015 import last_clusters
 from unweave.studies.study import held_out
+from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
 
 SHOWN = ("recon", "style_critic_accuracy", "class_critic_accuracy")
 

@@ -15,14 +15,14 @@ import math
 import torch
 from torch import nn
 
-from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
+from unweave.config import resolve
 from unweave.data import load_data
 from unweave.engine.program import initial_state
 from unweave.methods.aae import AAE
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.nn.networks import start_weights
 from unweave.ops.mmd import KERNELS, unbiased_mmd
-from unweave.settings import resolve
+from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
 
 
 def dense(shape: tuple[int, ...], code: int, width: int) -> tuple[nn.Sequential, nn.Sequential]:

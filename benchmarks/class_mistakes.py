@@ -20,15 +20,15 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from unweave.classes import class_chances, classifier, image_batches, told_factors, true_classes
 from unweave.data import Dataset, load_data
-from unweave.data.kinds import Labels
-from unweave.data.labelling import LabelledSet
-from unweave.data.supervision import read_supervision
-from unweave.report.pictures import mosaic
+from unweave.data.supervision.labels import LabelledSet
+from unweave.data.supervision.parse import read_supervision
+from unweave.data.supervision.specs import Labels
+from unweave.evaluation.classification import class_chances, classifier, image_batches, told_factors, true_classes
+from unweave.model import load
+from unweave.report.images import mosaic
 from unweave.runs import write_atomic
 from unweave.studies.study import held_out
-from unweave.trained import load
 
 COMMON = 50  # images taken for the same other class
 DRAWS = 5  # seeds whose labels are shown

@@ -20,18 +20,18 @@ from aae_rates import dense
 from torch import Tensor, nn
 
 import unweave as uw
-from unweave.cli_sweep import read_seeds
+from unweave.cli.progress import shown_fleet
+from unweave.cli.sweep import read_seeds
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, uniform
 from unweave.methods.aae_cluster import AAECluster
+from unweave.model import Trained
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic, contest
+from unweave.nn.batch_norm import NormedEncoder
+from unweave.nn.discriminator import Critic, contest
 from unweave.nn.heads import HEAD_NOISE, batch_heads, heads, heads_contest
 from unweave.nn.networks import start_weights
-from unweave.nn.normed import NormedEncoder
 from unweave.ops.priors import one_hot_sample
-from unweave.progress import shown_fleet
 from unweave.studies.makhzani2015 import error
-from unweave.trained import Trained
 
 
 @final

@@ -24,15 +24,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from unweave.build import find_device
-from unweave.cohort import Diverged
 from unweave.data import Dataset, load_data
-from unweave.data.files.fsdd import spectrogram
+from unweave.data.published.fsdd import spectrogram
 from unweave.data.views import subset
-from unweave.fleet import fit
 from unweave.metrics import explicitness_score, modularity_score, recall_at_1
+from unweave.model import Trained
 from unweave.runs import environment
-from unweave.trained import Trained
+from unweave.training.build import find_device
+from unweave.training.cohort import Diverged
+from unweave.training.sweep import fit
 
 
 class Task(NamedTuple):

@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 import unweave as uw
-from unweave.evidence import evidence_nll
+from unweave.evaluation.likelihood import evidence_nll
 from unweave.studies.study import held_out
 from unweave.studies.work import chosen_runs
 from unweave.studies.zhao2019 import STUDY

@@ -9,9 +9,9 @@ import argparse
 import json
 from pathlib import Path
 
-from unweave.evaluate import evaluate
-from unweave.fleet import expand, fit
-from unweave.trained import Trained
+from unweave.evaluation.evaluate import evaluate
+from unweave.model import Trained
+from unweave.training.sweep import expand, fit
 
 
 def main() -> None:

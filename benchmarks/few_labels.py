@@ -19,10 +19,10 @@ from typing import Any
 import pandas as pd
 
 import unweave as uw
-from unweave.build import find_device
-from unweave.cli_sweep import read_seeds
-from unweave.progress import shown_fleet
+from unweave.cli.progress import shown_fleet
+from unweave.cli.sweep import read_seeds
 from unweave.runs import write_atomic
+from unweave.training.build import find_device
 
 SCORES = {"mig": "MIG", "dci.disentanglement": "DCI disentanglement"}
 

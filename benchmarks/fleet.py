@@ -21,13 +21,13 @@ from pathlib import Path
 import torch
 from parity import supervision
 
-from unweave.build import build, build_program, find_device, find_method, optimizer_settings
+from unweave.config import resolve
 from unweave.data import load_data
-from unweave.engine.fleet import make_fleet
 from unweave.engine.program import State, initial_state
+from unweave.engine.replicas import make_fleet
 from unweave.methods import METHODS
 from unweave.nn.conv import convolutions
-from unweave.settings import resolve
+from unweave.training.build import build, build_program, find_device, find_method, optimizer_settings
 
 FLOOR = 20.0  # microseconds: 5.3 GFLOP and 80 MB of activations moved once per pass, on one H200
 

@@ -19,12 +19,12 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from unweave.cohort import Diverged
 from unweave.data import Dataset, load_data
 from unweave.data.views import split
-from unweave.fleet import fit
-from unweave.groups import group_accuracy
+from unweave.evaluation.groups import group_accuracy
 from unweave.runs import environment
+from unweave.training.cohort import Diverged
+from unweave.training.sweep import fit
 
 METHODS = ("ml_vae", "gvae")
 BY = {"mnist": "digit", "extended_yale_b": "subject", "coil20": "object"}

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from unweave.build import build, build_program, find_device, make_engine, optimizer_settings
+from unweave.config import resolve
 from unweave.contract import Method, is_supervised, own_arguments, stages
 from unweave.data import Dataset, load_data
-from unweave.data.kinds import example
+from unweave.data.supervision.specs import example
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
-from unweave.settings import resolve
+from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
 
 
 def supervision(cls: type[Method], fixed: dict[str, Any], data: Dataset) -> str:

@@ -11,10 +11,10 @@ import time
 
 import torch
 
-from unweave.build import build, build_program, find_device, find_method, make_engine, optimizer_settings
+from unweave.config import resolve
 from unweave.data import load_data
 from unweave.engine.program import initial_state
-from unweave.settings import resolve
+from unweave.training.build import build, build_program, find_device, find_method, make_engine, optimizer_settings
 
 
 def seconds_per_step(runner, steps: int, repeats: int) -> list[float]:

@@ -24,16 +24,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unweave.build import build, build_program, make_engine, optimizer_settings, staged
+from unweave.config import resolve
 from unweave.data import Sampler
-from unweave.data.arrays import Arrays
-from unweave.data.mapped import Writer, mapped
-from unweave.data.stream import Stream, step_keys
-from unweave.engine.graph import Graph
+from unweave.data.prefetch import Stream, step_keys
+from unweave.data.storage.memmap import Writer, mapped
+from unweave.data.user.arrays import Arrays
+from unweave.engine.compiled import Graph
 from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
-from unweave.settings import resolve
+from unweave.training.build import build, build_program, make_engine, optimizer_settings, staged
 
 
 def write_store(path: Path, count: int) -> None:

@@ -20,12 +20,12 @@ from typing import Any
 import pandas as pd
 
 import unweave as uw
-from unweave.cli_sweep import read_seeds
-from unweave.progress import shown_fleet
+from unweave.cli.progress import shown_fleet
+from unweave.cli.sweep import read_seeds
+from unweave.model import Trained
 from unweave.runs import write_atomic
 from unweave.studies import kingma2014, makhzani2015
 from unweave.studies.work import chosen_runs
-from unweave.trained import Trained
 
 STUDIES = {
     **dict.fromkeys(("aae_semi", "aae_cluster", "aae_reduce"), makhzani2015.STUDY),

@@ -21,7 +21,7 @@ from pathlib import Path
 
 SCRIPT = """
 import json, sys
-from unweave import cohort, fleet
+from unweave.training import cohort, sweep as fleet
 cohort.SECONDS_BETWEEN_CHECKPOINTS = 1.0
 fleet.fit(json.loads(sys.argv[1]), strategy="batched", resume=True)
 """

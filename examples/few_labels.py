@@ -21,7 +21,7 @@ import pandas as pd
 from PIL import Image
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
-from unweave.cli import app, guarded
+from unweave.cli.app import app, guarded
 from unweave.contract import UserError
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

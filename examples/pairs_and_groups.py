@@ -24,7 +24,7 @@ from sklearn.model_selection import cross_val_score
 
 import unweave as uw
 from unweave.contract import Part
-from unweave.fleet import fit
+from unweave.training.sweep import fit
 
 LIGHTS = (255, 190, 130)  # the brightest grey of a picture
 GROUPS = "groups(by=['group'], size=4)"

@@ -1,5 +1,5 @@
 """`python -m unweave` is `unweave`."""
 
-from unweave.cli import main
+from unweave.cli.app import main
 
 main()

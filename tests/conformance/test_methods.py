@@ -10,17 +10,17 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.build import build, build_program, optimizer_settings
+from unweave.config import resolve
 from unweave.contract import Batch, all_phases, knobs, player_parameters, stages
-from unweave.data.kinds import default_supervision
-from unweave.engine.fleet import make_fleet
-from unweave.engine.graph import Graph
+from unweave.data.supervision.specs import default_supervision
+from unweave.engine.compiled import Graph
 from unweave.engine.loop import Loop, advance, play
 from unweave.engine.program import draw_noise, initial_state
+from unweave.engine.replicas import make_fleet
 from unweave.methods import METHODS
 from unweave.nn.conv import convolutions
-from unweave.nn.critic import Critic
-from unweave.settings import resolve
+from unweave.nn.discriminator import Critic
+from unweave.training.build import build, build_program, optimizer_settings
 
 # Variants whose program differs from the default's, so that they are tested as methods of their own.
 AFTER = "q(z|x) q(y|z,x); p(x|y,z) p(z|y); labels: y; z: normal"  # the class is read off the other variable

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from unweave.contract import UserError
-from unweave.metrics import METRICS, describe, predictors
-from unweave.metrics.scores import flat
-from unweave.metrics.table import read_table, varying
+from unweave.metrics import METRICS, describe
+from unweave.metrics.inputs import read_table, varying
+from unweave.metrics.runner import flat
+from unweave.metrics.solvers import predictors
 
 SIZES = (4, 3, 5)
 GRID = np.stack(np.unravel_index(np.arange(60), SIZES), axis=1)  # every combination once: factors independent

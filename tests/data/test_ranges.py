@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unweave.data.ranges import class_of, class_spans, span_text
-from unweave.data.table import factor_table
+from unweave.data.user.factor_table import factor_table
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import unweave as uw
 from unweave.contract import UserError
 from unweave.data import Dataset, Digits, Rooms, Sampler, load_data
-from unweave.data.spec import call_text
+from unweave.data.callspec import call_text
 from unweave.data.views import VIEWS, correlated, frames_of, holdout, noisy, split, subset
 
 

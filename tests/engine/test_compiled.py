@@ -13,8 +13,8 @@ import torch
 from torch._inductor.exc import InductorError
 from toys import TwoPhases, program
 
-from unweave.engine import graph as engine
-from unweave.engine.graph import Graph, inductor, one_at_a_time
+from unweave.engine import compiled as engine
+from unweave.engine.compiled import Graph, inductor, one_at_a_time
 from unweave.engine.loop import Loop
 from unweave.engine.program import initial_state
 

@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from toys import TwoPhases, program, sample
 
 import unweave as uw
-from unweave.engine.graph import Graph
+from unweave.config import schedule
+from unweave.engine.compiled import Graph
 from unweave.engine.loop import Loop, advance
 from unweave.engine.optim import Moments, Optimizer, clipped, update
 from unweave.engine.program import at_step, initial_state, schedule_row
-from unweave.settings import schedule
 
 
 def test_phases_move_in_order_on_batches_of_their_own():

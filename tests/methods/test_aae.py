@@ -7,7 +7,7 @@ from torch import nn
 
 from unweave.contract import DataInfo, Part, UserError
 from unweave.methods.aae import AAE
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.density_ratio import GENERATORS
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.priors import PRIORS, prior_sample

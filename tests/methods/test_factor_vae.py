@@ -7,7 +7,7 @@ from torch import nn
 
 from unweave.contract import UserError
 from unweave.methods.factor_vae import FactorVAE
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.total_correlation import permute_latents
 
 

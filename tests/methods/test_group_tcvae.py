@@ -8,9 +8,9 @@ from torch.distributions import Independent, Normal, kl_divergence
 
 import unweave as uw
 from unweave.contract import Batch, DataInfo, UserError
-from unweave.data.arrays import Arrays
+from unweave.data.user.arrays import Arrays
 from unweave.methods.group_tcvae import GroupTCVAE
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.permutation import LEVELS, permute_blocks
 
 PAIRS, LATENTS, CONTENT = 6, 4, 1

@@ -2,16 +2,16 @@ import pytest
 import torch
 from torch import nn
 
+from unweave.config import resolve
 from unweave.contract import DataInfo, UserError, player_parameters
 from unweave.methods.aae import AAE
 from unweave.methods.beta_vae import BetaVAE
-from unweave.methods.few_labels import few_labels
 from unweave.methods.info_vae import DIVERGENCES, InfoVAE
+from unweave.methods.semi_supervised import few_labels
 from unweave.methods.vae import VAE
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate
-from unweave.settings import resolve
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
 

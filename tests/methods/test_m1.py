@@ -6,7 +6,7 @@ import torch
 
 import unweave as uw
 from unweave.contract import Batch, DataInfo, UserError
-from unweave.data.arrays import Arrays
+from unweave.data.user.arrays import Arrays
 from unweave.methods.m1 import M1, M1Classifier
 
 INFO = DataInfo((1, 8, 8), 100, (3,), 20)

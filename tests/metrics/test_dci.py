@@ -9,7 +9,7 @@ import torch
 
 from unweave.contract import UserError
 from unweave.metrics.dci import concentration, dci_scores, evenness, importance_matrix
-from unweave.metrics.predictors import PREDICTORS
+from unweave.metrics.solvers.predictors import PREDICTORS
 
 STORED = Path(__file__).parents[1] / "golden"
 CASES = json.loads((STORED / "predictors.json").read_text())["cases"]
@@ -119,7 +119,9 @@ def test_the_split_is_decided_by_the_seed_and_tensors_are_accepted():
 
 def test_a_large_table_is_split_into_the_field_s_numbers(monkeypatch):
     seen = []
-    monkeypatch.setattr("unweave.metrics.predictors.boost", lambda a, t, b, **_: seen.append((len(a), len(b))) or 1 / 0)
+    monkeypatch.setattr(
+        "unweave.metrics.solvers.predictors.boost", lambda a, t, b, **_: seen.append((len(a), len(b))) or 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         dci_scores(np.zeros((40_000, 2)), (np.arange(40_000) % 3)[:, None])
     assert seen == [(10_000, 5_000)]

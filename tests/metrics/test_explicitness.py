@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from unweave.metrics.explicitness import areas, explicitness_per_factor, explicitness_score
-from unweave.metrics.predictors import read_split
+from unweave.metrics.solvers.predictors import read_split
 
 STORED = Path(__file__).parents[1] / "golden"
 CASES = json.loads((STORED / "predictors.json").read_text())["cases"]

@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 from unweave.contract import UserError
 from unweave.metrics.infomec import concentration
 from unweave.metrics.infomec import infomec_scores as full_scores
-from unweave.metrics.neighbours import neighbour_distances, neighbour_information
+from unweave.metrics.knn_mi import neighbour_distances, neighbour_information
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(4, size=600)

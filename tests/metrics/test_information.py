@@ -11,7 +11,7 @@ from sklearn.metrics import mutual_info_score
 
 from unweave.contract import UserError
 from unweave.metrics import information
-from unweave.metrics.counts import _count_on_device, bin_table, count, count_table, inform
+from unweave.metrics.histogram_mi import _count_on_device, bin_table, count, count_table, inform
 from unweave.metrics.information import (
     contingency_table,
     dcimig_score,
@@ -26,7 +26,7 @@ from unweave.metrics.information import (
     mutual_information_matrix,
     table_information,
 )
-from unweave.metrics.table import classes, read_table, varying
+from unweave.metrics.inputs import classes, read_table, varying
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "metrics.json").read_text())["cases"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from unweave.contract import UserError
-from unweave.metrics.counts import bin_table, count_table, inform
+from unweave.metrics.histogram_mi import bin_table, count_table, inform
 from unweave.metrics.information import mig_of, mig_score, modularity_of
+from unweave.metrics.inputs import read_table, select_rows
 from unweave.metrics.resample import drawn_weights, interval, resampled_counts, resampled_rows
-from unweave.metrics.table import read_table, select_rows
 
 
 def fresh(seed, rows=1500):

@@ -6,9 +6,9 @@ from torch import nn
 
 from unweave.contract import UserError
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic, contest
+from unweave.nn.batch_norm import NormedEncoder
+from unweave.nn.discriminator import Critic, contest
 from unweave.nn.heads import at_least, batch_heads, heads
-from unweave.nn.normed import NormedEncoder
 
 
 def test_contest_of_a_critic_without_an_opinion():

@@ -8,7 +8,7 @@ from torch.distributions import Bernoulli, Laplace, Normal
 
 from unweave.contract import UserError
 from unweave.nn.autoencoder import AutoEncoder, negative_log_likelihood
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.nn.networks import NETWORKS, build_networks, starting
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.distributions import Normal
 
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.density_ratio import GENERATORS, critic_loss
 
 P, Q = Normal(0.0, 1.0), Normal(1.0, 1.0)

@@ -5,11 +5,11 @@ import shlex
 import pytest
 
 import unweave as uw
-from unweave.build import optimizer_settings
+from unweave.config import resolve
 from unweave.methods import METHODS
 from unweave.report import repeat_command
-from unweave.settings import resolve
-from unweave.train import prepare
+from unweave.training.build import optimizer_settings
+from unweave.training.trainer import prepare
 
 TINY = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "log_every": 1, "device": "cpu"}
 

@@ -7,7 +7,7 @@ from tiny_mnist import write_mnist
 from typer.testing import CliRunner
 
 import unweave as uw
-from unweave.cli import app
+from unweave.cli.app import app
 from unweave.contract import UserError
 from unweave.data import load_data
 from unweave.studies import STUDIES, kingma2014, makhzani2015

@@ -7,9 +7,9 @@ import math
 import pytest
 from tiny_mnist import write_mnist
 
+from unweave.config import resolve
 from unweave.data import load_data
 from unweave.metrics import METRICS
-from unweave.settings import resolve
 from unweave.studies import STUDIES
 from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
 from unweave.studies.work import cohorts, folder_name
@@ -17,7 +17,7 @@ from unweave.studies.work import cohorts, folder_name
 # What no metric gives: test errors in per cent, likelihoods in nats of images of 32 x 32.
 HIGHEST = {"kingma2014": 100, "makhzani2015": 100, "zhao2019": 710}
 
-train = importlib.import_module("unweave.train")  # `unweave.train` by itself is the function
+train = importlib.import_module("unweave.training.trainer")  # `unweave.train` by itself is the function
 BOTH = [(name, scale) for name in STUDIES for scale in SCALES]
 
 

@@ -3,7 +3,7 @@
 import functools
 import math
 
-from unweave.prior_fit import fit_classifier
+from unweave.evaluation.prior_match import fit_classifier
 from unweave.studies import STUDIES, zhao2019
 from unweave.studies.study import base_name
 from unweave.studies.work import chosen_runs, score_study, train_study

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from unweave.contract import UserError
-from unweave.data.backgrounds import ColourSprites, NoisySprites, TexturedSprites
+from unweave.data.callspec import check_name, parse_call
 from unweave.data.catalogue import Entry, describe
-from unweave.data.clips import Clips
 from unweave.data.dataset import Dataset
-from unweave.data.digits import Digits
-from unweave.data.files import FILES
-from unweave.data.own import OWN, open_own
-from unweave.data.rooms import Rooms
-from unweave.data.samplers import Sampler, explain, supervised_info
-from unweave.data.spec import check_name, parse_call
-from unweave.data.sprites import Sprites, draw_sprites
+from unweave.data.published import FILES
+from unweave.data.published.digits import Digits
+from unweave.data.supervision.sampler import Sampler, explain, supervised_info
+from unweave.data.synthetic.backgrounds import ColourSprites, NoisySprites, TexturedSprites
+from unweave.data.synthetic.clips import Clips
+from unweave.data.synthetic.rooms import Rooms
+from unweave.data.synthetic.sprites import Sprites, draw_sprites
+from unweave.data.user.readers import OWN, open_own
 from unweave.data.views import VIEWS
 
 DATASETS: dict[str, Callable[..., Dataset]] = {

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from unweave.contract import UserError
+from unweave.data.callspec import call_text, check_integer, check_name
 from unweave.data.dataset import Dataset
-from unweave.data.grouping import all_numbers
-from unweave.data.spec import call_text, check_integer, check_name
+from unweave.data.supervision.groups import all_numbers
 from unweave.ops.noise import fold, random_bits, random_normal
 
 

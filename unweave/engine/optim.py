@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.ops.once import once
+from unweave.ops.no_fuse import once
 
 
 class Optimizer(NamedTuple):

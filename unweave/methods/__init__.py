@@ -17,7 +17,6 @@ from unweave.methods.dip_vae_i import DIPVAEI
 from unweave.methods.dip_vae_ii import DIPVAEII
 from unweave.methods.f_statistic import FStatistic
 from unweave.methods.factor_vae import FactorVAE
-from unweave.methods.few_labels import few_labels
 from unweave.methods.generalized_m2 import GeneralizedM2
 from unweave.methods.group_tcvae import GroupTCVAE
 from unweave.methods.gvae import GVAE
@@ -26,6 +25,7 @@ from unweave.methods.m1 import M1
 from unweave.methods.m1_m2 import M1M2
 from unweave.methods.m2 import M2
 from unweave.methods.ml_vae import MLVAE
+from unweave.methods.semi_supervised import few_labels
 from unweave.methods.triplet import Triplet
 from unweave.methods.vae import VAE
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, UserError, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic, contest
-from unweave.nn.normed import NormedEncoder, State
+from unweave.nn.batch_norm import NormedEncoder, State
+from unweave.nn.discriminator import Critic, contest
 from unweave.nn.precision import at_least_single
 from unweave.ops.density_ratio import GENERATORS
 from unweave.ops.divergence import reparametrize

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic
+from unweave.nn.batch_norm import NormedEncoder
+from unweave.nn.discriminator import Critic
 from unweave.nn.heads import HEAD_NOISE, at_least, batch_heads, heads, heads_contest
-from unweave.nn.normed import NormedEncoder
 
 
 @final

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal
 from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.batch_norm import NormedEncoder
 from unweave.nn.conditional import class_count
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.nn.heads import HEAD_NOISE, Heads, at_least, batch_heads, heads, heads_contest
 from unweave.nn.networks import build_networks
-from unweave.nn.normed import NormedEncoder
 from unweave.ops.partial_labels import cross_entropy, mistakes
 from unweave.ops.separation import closeness
 

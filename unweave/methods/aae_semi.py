@@ -8,10 +8,10 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal
 from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.batch_norm import NormedEncoder
 from unweave.nn.conditional import class_count
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.nn.heads import HEAD_NOISE, Heads, at_least, batch_heads, heads, heads_contest
-from unweave.nn.normed import NormedEncoder
 from unweave.ops.partial_labels import cross_entropy, mistakes
 
 

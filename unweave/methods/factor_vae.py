@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.divergence import reparametrize
 from unweave.ops.total_correlation import permute_latents
 

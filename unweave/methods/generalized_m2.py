@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
-from unweave.nn.graph import read_graph
-from unweave.nn.graph_model import Estimate, GraphModel, Noise, best_samples
+from unweave.nn.graphical_model import Estimate, GraphModel, Noise, best_samples
+from unweave.nn.graphical_spec import read_graph
 
 M2 = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal"
 

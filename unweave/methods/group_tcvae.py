@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.nn.grouped import content_and_style, content_size
 from unweave.ops.density_ratio import critic_loss
 from unweave.ops.permutation import level_blocks, permute_blocks

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, Knob, Method, Out, UserError, check_choice, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import Critic
+from unweave.nn.discriminator import Critic
 from unweave.ops.density_ratio import GENERATORS, critic_loss
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate

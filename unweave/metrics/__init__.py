@@ -18,10 +18,11 @@ from unweave.metrics.correlation import (
     gaussian_wasserstein_correlation,
     mcc_score,
 )
-from unweave.metrics.counts import Information
 from unweave.metrics.dci import dci_scores, importance_matrix
 from unweave.metrics.downstream import LABELS, downstream_scores
 from unweave.metrics.explicitness import explicitness_score
+from unweave.metrics.fixed_factor import beta_vae_score, factor_vae_score
+from unweave.metrics.histogram_mi import Information
 from unweave.metrics.infomec import infomec_scores
 from unweave.metrics.information import (
     dcimig_of,
@@ -40,11 +41,10 @@ from unweave.metrics.information import (
     modularity_score,
     mutual_information_matrix,
 )
+from unweave.metrics.irs import irs_score
 from unweave.metrics.posterior import kl_decomposition, mig_score_from_posterior, posterior_information_matrix
 from unweave.metrics.retrieval import recall_at_1
-from unweave.metrics.robustness import irs_score
 from unweave.metrics.sap import sap_score
-from unweave.metrics.votes import beta_vae_score, factor_vae_score
 
 EVERY = ("permutation", "scale", "sign")
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from unweave.contract import UserError
-from unweave.metrics.table import Floats, Indices
+from unweave.metrics.inputs import Floats, Indices
 
 FEWEST = 3  # models under which a rank correlation says nothing
 

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from unweave.contract import UserError, check_choice
-from unweave.metrics.table import Array, Floats, Indices
+from unweave.metrics.inputs import Array, Floats, Indices
 
 Rows = tuple[Array, Array]
 NAMED_BY = ("one", "most")

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from unweave.contract import UserError
-from unweave.metrics.table import Array, Floats, Kinds, Table, as_matrix, at_least, read_table, varying
+from unweave.metrics.inputs import Array, Floats, Kinds, Table, as_matrix, at_least, read_table, varying
 
 _SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding: the codes are redundant
 _CHUNK = 65_536  # rows centred at once

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unweave.metrics.counts import device_of
-from unweave.metrics.predictors import fit, read_split
-from unweave.metrics.table import Array, Floats, Kinds
+from unweave.metrics.histogram_mi import device_of
+from unweave.metrics.inputs import Array, Floats, Kinds
+from unweave.metrics.solvers.predictors import fit, read_split
 
 _LEAST = 1e-11  # added to every importance, as disentanglement_lib does
 

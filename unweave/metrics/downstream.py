@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from unweave.contract import UserError
-from unweave.metrics.counts import device_of
+from unweave.metrics.histogram_mi import device_of
+from unweave.metrics.inputs import Array, Floats, Kinds, at_least, select_rows
 from unweave.metrics.parallel import side_by_side
-from unweave.metrics.predictors import Split, accuracy, fit, learnable, read_factor, read_split
-from unweave.metrics.table import Array, Floats, Kinds, at_least, select_rows
+from unweave.metrics.solvers.predictors import Split, accuracy, fit, learnable, read_factor, read_split
 
 MODELS = {"logistic": "logistic_cv", "gbt": "gbt"}
 LABELS = (10, 100, 1_000, 10_000)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
-from unweave.metrics.linear import class_scores, fit_logistic, probabilities, standardize
+from unweave.metrics.inputs import Array, Floats, Indices, Kinds, classes
 from unweave.metrics.parallel import side_by_side
-from unweave.metrics.predictors import Split, read_split
-from unweave.metrics.table import Array, Floats, Indices, Kinds, classes
+from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities, standardize
+from unweave.metrics.solvers.predictors import Split, read_split
 
 
 def areas(scores_NV: Floats, labels_N: Indices) -> Floats:

@@ -8,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from unweave.metrics.counts import device_of
-from unweave.metrics.linear import class_scores, fit_logistic, probabilities
-from unweave.metrics.neighbours import neighbour_information_matrix
-from unweave.metrics.table import (
+from unweave.metrics.histogram_mi import device_of
+from unweave.metrics.inputs import (
     Array,
     Floats,
     Indices,
@@ -23,6 +21,8 @@ from unweave.metrics.table import (
     subsample,
     varying,
 )
+from unweave.metrics.knn_mi import neighbour_information_matrix
+from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities
 
 
 def infomec_scores(

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from unweave.contract import UserError
-from unweave.metrics.counts import (
+from unweave.metrics.histogram_mi import (
     Information,
     contingency_table,
     count_table,
@@ -24,8 +24,8 @@ from unweave.metrics.counts import (
     mutual_information_matrix,
     table_information,
 )
-from unweave.metrics.neighbours import neighbour_information_matrix
-from unweave.metrics.table import BINS, Array, Floats, Kinds, as_matrix, read_table, varying
+from unweave.metrics.inputs import BINS, Array, Floats, Kinds, as_matrix, read_table, varying
+from unweave.metrics.knn_mi import neighbour_information_matrix
 
 ESTIMATORS = ("histogram", "knn")
 

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from unweave.contract import UserError
-from unweave.metrics.counts import device_of, table_information
+from unweave.metrics.histogram_mi import device_of, table_information
 from unweave.metrics.information import two_best
-from unweave.metrics.table import Array, Floats, Kinds, Table, as_matrix, at_least, classes, read_table, varying
+from unweave.metrics.inputs import Array, Floats, Kinds, Table, as_matrix, at_least, classes, read_table, varying
 from unweave.ops.divergence import kl_standard, log_gaussian, log_standard
 
 _CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities at once: what a CPU's cache holds, what keeps a GPU busy

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from unweave.contract import UserError
-from unweave.metrics.counts import Binned, Information, count, inform
-from unweave.metrics.table import Floats, Table, select_rows
+from unweave.metrics.histogram_mi import Binned, Information, count, inform
+from unweave.metrics.inputs import Floats, Table, select_rows
 
 LEVEL = 0.95
 

@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from unweave.contract import UserError
-from unweave.metrics.table import Array, as_matrix
+from unweave.metrics.inputs import Array, as_matrix
 
 DISTANCES = ("euclidean", "cosine")
 _BLOCK = 1 << 24  # distances held at a time

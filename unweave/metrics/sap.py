@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unweave.contract import UserError
-from unweave.metrics.predictors import Split, read_split
-from unweave.metrics.table import Array, Floats, Indices, Kinds, Table, classes
+from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, classes
+from unweave.metrics.solvers.predictors import Split, read_split
 
 _COST = 0.01  # liblinear's C in disentanglement_lib
 _LEAST_VARIANCE = 1e-12  # of a code that explains anything, in disentanglement_lib

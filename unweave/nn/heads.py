@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from unweave.contract import Noise, UserError, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.critic import contest
-from unweave.nn.normed import NormedEncoder, State
+from unweave.nn.batch_norm import NormedEncoder, State
+from unweave.nn.discriminator import contest
 from unweave.nn.precision import at_least_single
 from unweave.ops.priors import one_hot_sample
 

@@ -9,7 +9,7 @@ from typing import Any
 from unweave.contract import Method, stages, static_arguments
 from unweave.methods import METHODS
 from unweave.nn.networks import GLOROT
-from unweave.report.text import data_call, plain
+from unweave.report.words import data_call, plain
 from unweave.runs import optimizer_name
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.classes import class_error
+from unweave.evaluation.classification import class_error
+from unweave.model import Trained
 from unweave.studies.study import COMPARED, SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
-from unweave.trained import Trained
 
 MODELS: tuple[RunSpec, ...] = (
     {"method": "m1", "classifier": "regression"},

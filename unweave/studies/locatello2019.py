@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unweave.fleet import expand
 from unweave.studies.study import Published, Row, RunSpec, Study, base_name, settings_text
+from unweave.training.sweep import expand
 
 # Three of the six strengths the paper gives each method: both ends, and one between.
 STRENGTHS: dict[str, tuple[str, tuple[float, float, float]]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.fleet import expand
 from unweave.studies.study import Published, Row, RunSpec, Study, base_name, settings_text
+from unweave.training.sweep import expand
 
 WEAK = ("ada_gvae", "ada_ml_vae")
 CODE = "pairs(k='uniform', rule='dlib')"  # as the paper's code draws them, which is not what the paper says

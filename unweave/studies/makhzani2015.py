@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unweave.classes import class_error
 from unweave.contract import Method
 from unweave.data import Dataset
+from unweave.evaluation.classification import class_error
 from unweave.metrics import cluster_error
+from unweave.model import Trained
 from unweave.studies.study import COMPARED, SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
-from unweave.trained import Trained
 
 LABELS = {
     "labels(n=100, balanced=True)": "100 labels",

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from unweave.data import Dataset, load_data
-from unweave.data.spec import parse_call
+from unweave.data.callspec import parse_call
 from unweave.metrics import METRICS
-from unweave.trained import Trained
+from unweave.model import Trained
 
 SCALES = ("quick", "full")
 STATISTICS = ("median", "mean", "best", "range", "one model")

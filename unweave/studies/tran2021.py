@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unweave.fleet import expand
 from unweave.studies.study import Published, Row, RunSpec, Study, base_name, settings_text
+from unweave.training.sweep import expand
 
 CONTENT = {"sprites": ["shape", "scale"], "rooms": ["object_hue", "scale", "shape"]}
 AVERAGING = ("ml_vae", "gvae")

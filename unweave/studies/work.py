@@ -12,17 +12,17 @@ from typing import Any
 
 import pandas as pd
 
-from unweave.build import find_method
-from unweave.cohort import Diverged, FleetProgress, Observer
-from unweave.compare import score_runs
 from unweave.contract import UserError, knobs, stages
 from unweave.data import Dataset, load_data
-from unweave.data.files import FILES
-from unweave.data.spec import call_text, check_name, parse_call
-from unweave.fleet import fit
+from unweave.data.callspec import call_text, check_name, parse_call
+from unweave.data.published import FILES
+from unweave.evaluation.compare import score_runs
+from unweave.model import Trained
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
-from unweave.trained import Trained
+from unweave.training.build import find_method
+from unweave.training.cohort import Diverged, FleetProgress, Observer
+from unweave.training.sweep import fit
 
 Done = Trained | Diverged | None  # None: the time did not suffice
 _PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from unweave.data import Dataset
-from unweave.evidence import evidence_nll
-from unweave.prior_fit import Classifier, fit_classifier, prior_fit
+from unweave.evaluation.likelihood import evidence_nll
+from unweave.evaluation.prior_match import Classifier, fit_classifier, prior_fit
+from unweave.model import Trained
 from unweave.studies.study import SMALL_TESTED, Published, Row, RunSpec, Study, base_name, held_out, settings_text
-from unweave.trained import Trained
 
 # The weight of an MMD, which has no unit, and of a divergence in nats are not the same thing.
 MODELS: tuple[RunSpec, ...] = (

@@ -1,0 +1,251 @@
+"""The command line as a stranger meets it: what works, and one clear line for what does not."""
+
+import errno
+import json
+import os
+import sys
+import webbrowser
+
+import pytest
+import torch
+
+import unweave as uw
+from unweave import runs
+from unweave.cli import app
+from unweave.cli.about import STATIC_HELP
+from unweave.contract import stages, static_arguments
+from unweave.methods import METHODS
+
+TINY = ["--data", "digits", "--set", "net=mlp", "--set", "latents=3", "--steps", "3", "--batch", "4", "--device", "cpu"]
+
+
+def unweave(capsys, *words):
+    """Exit code, standard output, standard error of one command."""
+    sys_argv, sys.argv = sys.argv, ["unweave", *map(str, words)]
+    try:
+        with pytest.raises(SystemExit) as stop:
+            app.main()
+    finally:
+        sys.argv = sys_argv
+    said = capsys.readouterr()
+    return stop.value.code or 0, said.out, said.err
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    path = tmp_path / "a run"
+    code, _, err = unweave(capsys, "train", "beta_vae", *TINY, "--out", path)
+    assert code == 0, err
+    return path
+
+
+def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
+    assert {p.name for p in run.iterdir()} == {
+        "config.json", "log.jsonl", "checkpoint.safetensors", "weights.safetensors", "time.json", "model.json",
+        "samples",
+    }  # fmt: skip
+    code, out, _ = unweave(capsys, "evaluate", run, "--metrics", "mig", "--rows", "200")
+    assert code == 0
+    assert "MIG" in out or "Mutual" in out
+    assert set(json.loads((run / "scores.json").read_text())["scores"]) == {"mig"}
+    assert unweave(capsys, "report", run, "-o", tmp_path / "r.html")[0] == 0
+    assert "<html" in (tmp_path / "r.html").read_text()
+    picture = run / "samples" / "reconstructions.png"
+    assert unweave(capsys, "encode", run, picture, "-o", tmp_path / "codes.npz")[0] == 0
+    code, out, err = unweave(capsys, "export", run, "--format", "torch")
+    assert code == 0, err
+    assert torch.export.load(run / "encoder.pt2").module()(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
+
+
+def test_resume_of_a_finished_run_changes_nothing(run, capsys):
+    before = (run / "weights.safetensors").read_bytes()
+    assert unweave(capsys, "train", "--resume", run)[0] == 0
+    assert (run / "weights.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["methods", "metrics", "data"])
+def test_list(what, capsys):
+    code, out, _ = unweave(capsys, "list", what)
+    assert code == 0
+    assert out.strip()
+
+
+def test_info_tells_equation_defaults_and_paper(capsys):
+    code, out, _ = unweave(capsys, "info", "factor_vae")
+    assert code == 0
+    for word in ("gamma", "35", "KL(q(z) || prod_j q(z_j))", "one_batch", "Kim and Mnih"):
+        assert word in out
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_info_says_what_every_setting_means(name):
+    fixed = {argument for stage in stages(METHODS[name]) for argument in static_arguments(stage)}
+    assert fixed <= STATIC_HELP.keys()
+
+
+BAD = [
+    (["train", "beta_va"], "'beta_vae'"),
+    (["train", "beta_vae", "--data", "sprits"], "'sprites'"),
+    (["train", "beta_vae", "--data", "sprites(siz=32)"], "'size'"),
+    (["train", "beta_vae", "--data", "sprites(size=__import__('os'))"], "size"),
+    (["train", "beta_vae", *TINY, "--set", "bta=3"], "'beta'"),
+    (["train", "beta_vae", *TINY, "--set", "beta=-1"], "beta -1"),
+    (["train", "beta_vae", *TINY, "--set", "beta=many"], "'many'"),
+    (["train", "beta_vae", *TINY, "--set", "beta=nan"], "beta nan"),
+    (["train", "beta_vae", *TINY, "--set", "beta"], "name=value"),
+    (["train", "beta_vae", *TINY, "--set", "seed=3"], "--seed"),
+    (["train", "beta_vae", *TINY, "--set", "latents=0"], "latents 0"),
+    (["train", "beta_vae", *TINY, "--set", "latents=2.5"], "'2.5'"),
+    (["train", "beta_vae", *TINY, "--set", "likelihood=poisson"], "bernoulli"),
+    (["train", "beta_vae", *TINY, "--lr", "-1"], "lr -1"),
+    (["train", "beta_vae", *TINY, "--optimizer", "rprop"], "optimizer 'rprop' is unknown"),
+    (["train", "beta_vae", *TINY, "--optimizer", "sgd"], "optimizer 'sgd' has no rate"),
+    (["train", "beta_vae", *TINY, "--clip", "-1"], "clip -1"),
+    (["train", "beta_vae", *TINY, "--steps", "0"], "steps 0"),
+    (["train", "beta_vae", *TINY, "--batch", "1"], "batch 1"),
+    (["train", "beta_vae", *TINY, "--seed", "-1"], "seed -1"),
+    (["train", "beta_vae", *TINY, "--steps", "x"], "--steps"),
+    (["train", "beta_vae", *TINY, "--engine", "warp"], "loop"),
+    (["train", "beta_vae", *TINY, "--precision", "int8"], "float32"),
+    (["train", "beta_vae", *TINY, "--supervision", "pairs(k=1)"], "pairs"),
+    (["train", "ada_gvae", *TINY], "grid"),
+    (["train", "beta_vae", "--data", "sprites(size=20)"], "multiples of 16"),
+    (["train", "beta_vae", "--device", "tpu"], "cuda"),
+    (["train"], "method is missing"),
+    (["train", "vae", "--resume", "nothing"], "--resume"),
+    (["train", "--resume", "nothing"], "nothing"),
+    (["train", "--resume", "nothing", "--steps", "10000"], "steps '10000' cannot be given with --resume"),
+    (["train", "--resume", "nothing", "--set", "beta=2"], "set 'beta=2' cannot be given with --resume"),
+    (["train", "--resume", ".", "--data", "photos"], "data 'photos' is for one run"),
+    (["evaluate", "nothing"], "nothing"),
+    (["report", "nothing"], "nothing"),
+    (["export", "nothing"], "nothing"),
+    (["encode", "nothing", "picture.png"], "nothing"),
+    (["list", "cats"], "methods"),
+    (["info", "factorvae"], "'factor_vae'"),
+    (["trian"], "train"),
+    (["train", "vae", "--nope"], "--nope"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "names"), BAD, ids=[" ".join(w[:2] + w[-2:]) for w, _ in BAD])
+def test_bad_input_is_one_line_and_leaves_nothing(words, names, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = unweave(capsys, *words)
+    assert code == 2
+    assert err.startswith("error: ")
+    assert err.strip().count("\n") == 0
+    assert names in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cuda_without_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, _, err = unweave(capsys, "train", "vae", *TINY[:-1], "cuda", "--out", tmp_path / "r")
+    assert code == 2
+    assert "cuda" in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_existing_folder_is_not_touched(run, capsys):
+    before = {p: p.stat().st_mtime_ns for p in run.iterdir()}
+    code, _, err = unweave(capsys, "train", "beta_vae", *TINY, "--out", run)
+    assert code == 2
+    assert "exists" in err
+    assert {p: p.stat().st_mtime_ns for p in run.iterdir()} == before
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report", "export"])
+@pytest.mark.parametrize("file", ["config.json", "weights.safetensors"])
+@pytest.mark.parametrize("damage", ["truncated", "rubbish", "empty"])
+def test_a_damaged_run(run, command, file, damage, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content = (run / file).read_bytes()
+    (run / file).write_bytes({"truncated": content[: len(content) // 2], "rubbish": b"\x00" * 99, "empty": b""}[damage])
+    code, _, err = unweave(capsys, command, run)
+    assert code == 2
+    assert "damaged" in err
+    assert err.strip().count("\n") == 0
+
+
+def test_a_damaged_checkpoint_is_not_resumed(run, capsys):
+    (run / "weights.safetensors").unlink()
+    (run / "checkpoint.safetensors").write_bytes(b"\x10\x00")
+    code, _, err = unweave(capsys, "train", "--resume", run)
+    assert code == 2
+    assert "damaged" in err
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_at_the_start(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runs.os, "fsync", full_disk)
+    code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "new" / "r")
+    assert code == 2
+    assert "No space left" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_later_keeps_what_was_saved(tmp_path, capsys, monkeypatch):
+    saved = []
+
+    def save(folder, name, tensors, **about):
+        if saved:
+            full_disk()
+        saved.append(name)
+        real(folder, name, tensors, **about)
+
+    real = runs.RunFolder.save
+    with monkeypatch.context() as patch:
+        patch.setattr(runs.RunFolder, "save", save)
+        options = ["--log-every", "1", "--checkpoint-every", "1"]
+        code, _, err = unweave(capsys, "train", "vae", *TINY, *options, "--out", tmp_path / "r")
+    assert code == 2
+    assert "No space left" in err
+    assert err.strip().splitlines()[-1].startswith("error: ")
+    left = {"config.json", "model.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
+    assert {p.name for p in (tmp_path / "r").iterdir()} == left
+    uw.resume(tmp_path / "r")
+    assert (tmp_path / "r" / "weights.safetensors").exists()
+
+
+def test_no_permission(tmp_path, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(runs.Path, "mkdir", refuse)
+    code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "r")
+    assert code == 2
+    assert "Permission denied" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_tells_how_to_go_on(tmp_path, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unweave.engine.loop.Loop.run", interrupt)
+    code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "r")
+    assert code == 130
+    assert "--resume" in err
+
+
+@pytest.mark.parametrize("answer", [True, False, webbrowser.Error("none"), OSError("cannot start")])
+def test_report_opens_the_page(run, tmp_path, capsys, monkeypatch, answer):
+    asked = []
+
+    def browser(address):
+        asked.append(address)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    page = tmp_path / "my page.html"
+    code, out, err = unweave(capsys, "report", run, "-o", page, "--open")
+    assert code == 0 and err == "" and asked == [page.resolve().as_uri()]
+    out = " ".join(out.split())
+    assert "is written; it is open in a browser" in out if answer is True else "is written; open it in a browser" in out
+    assert ("no browser could be opened here" in out) == (answer is not True)

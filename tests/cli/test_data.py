@@ -1,0 +1,227 @@
+"""Your own pictures on the command line, as a stranger gives them: what works, and one clear line for what does not."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from own_pictures import drawn, mixed_folder, saved
+from PIL import Image
+
+import unweave as uw
+from unweave.cli import app
+
+TINY = ["--set", "net=small", "--set", "latents=3", "--steps", "3", "--batch", "4", "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+def unweave(capsys, *words):
+    """Exit code, standard output, standard error of one command."""
+    sys_argv, sys.argv = sys.argv, ["unweave", *map(str, words)]
+    try:
+        with pytest.raises(SystemExit) as stop:
+            app.main()
+    finally:
+        sys.argv = sys_argv
+    said = capsys.readouterr()
+    return stop.value.code or 0, said.out, said.err
+
+
+def test_300_mixed_pictures_train_in_one_command(tmp_path, capsys):
+    table = mixed_folder(tmp_path / "pictures", 300)
+    run = tmp_path / "run"
+    words = ["train", "beta_vae", "--data", tmp_path / "pictures", "--factors", table, "--size", "32", *TINY]
+    code, _, err = unweave(capsys, *words, "--out", run)
+    assert code == 0, err
+    for part in (
+        "300 images as 32 x 32 colour; factors: shape, radius, light, stars",
+        "skipped 2 files",
+        "a/broken.png: broken",
+        "notes.txt: not a picture",
+        "1 row names no picture: gone.png",
+        "2 pictures have no row",
+    ):
+        assert part in err, part
+    options = json.loads((run / "config.json").read_text())["data_options"]
+    assert options["path"] == str(tmp_path / "pictures") and options["fingerprint"].startswith("300-")
+    assert (run / "samples" / "traversals.png").exists()
+    assert unweave(capsys, "train", "--resume", run)[0] == 0
+    next((tmp_path / "pictures" / "b").iterdir()).unlink()
+    code, _, err = unweave(capsys, "evaluate", run)
+    assert code == 2 and "(300 then, 299 now)" in err and err.count("\n") == 1
+
+
+def test_options_reach_the_pictures(tmp_path, capsys):
+    for number in range(4):
+        saved(drawn(40, 20), tmp_path / "p" / f"{number}", "RGB")
+    words = ["train", "vae", "--data", tmp_path / "p", "--size", "16", "--fit", "pad", "--channels", "gray", *TINY]
+    assert unweave(capsys, *words, "--out", tmp_path / "run")[0] == 0
+    options = json.loads((tmp_path / "run" / "config.json").read_text())["data_options"]
+    assert (options["size"], options["fit"], options["channels"]) == (16, "pad", "gray")
+
+
+def test_without_factors_up_to_the_report_and_back_to_the_pictures(tmp_path, capsys):
+    for number in range(6):
+        saved(drawn(40, 20, colour=(number * 40, 0, 0)), tmp_path / "p" / f"{number}", "RGBA" if number else "I;16")
+    run = tmp_path / "run"
+    code, _, err = unweave(capsys, "train", "vae", "--data", tmp_path / "p", "--size", "16", *TINY, "--out", run)
+    assert code == 0 and "no factors known" in err
+    assert unweave(capsys, "evaluate", run)[0] == 0
+    assert unweave(capsys, "report", run, "-o", tmp_path / "r.html")[0] == 0
+    assert "only the eye can tell" in (tmp_path / "r.html").read_text()
+    assert unweave(capsys, "encode", run, tmp_path / "p", "-o", tmp_path / "codes.npz")[0] == 0
+    trained = uw.load(run)
+    with np.load(tmp_path / "codes.npz") as stored:
+        assert np.allclose(stored["codes"], trained.encode(trained.data.images(torch.arange(6))), atol=1e-5)
+
+
+def test_an_npz(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "a.npz", images=rng.integers(0, 256, (20, 16, 16, 3), dtype=np.uint8), labels=np.arange(20) % 2)
+    code, _, err = unweave(capsys, "train", "vae", "--data", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
+    assert code == 0, err
+    assert "20 images as 16 x 16 colour; factors: labels" in err
+
+
+def test_inspect(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = mixed_folder(tmp_path / "pictures", 24)
+    code, out, err = unweave(capsys, "data", "inspect", "pictures", "--factors", table, "--size", "32")
+    assert code == 0, err
+    for part in ("24 pictures in 26 files", "32 x 32", "a/broken.png", "notes.txt", "4 factors"):
+        assert part in out, part
+    assert f"unweave train beta_vae --data pictures --factors {table} --size 32" in out
+    for name in ("pictures.png", "factors.png"):
+        Image.open(tmp_path / "inspect-pictures" / name).verify()
+    code, out, _ = unweave(capsys, "data", "inspect", "digits", "--out", tmp_path / "there")
+    assert code == 0 and "1,797 images" in out and (tmp_path / "there" / "pictures.png").exists()
+
+
+def test_list(capsys):
+    code, out, _ = unweave(capsys, "data", "list")
+    assert code == 0 and "sprites" in out and "unweave data inspect FOLDER" in out
+
+
+@pytest.fixture
+def places(tmp_path):
+    for name, count in (("one", 1), ("good", 4)):
+        for number in range(count):
+            saved(drawn(16, 16), tmp_path / name / f"{number}", "RGB")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "a.png").write_text("no")
+    (tmp_path / "bad" / "b.txt").write_text("no")
+    (tmp_path / "strange.csv").write_text("file,x\nphoto.png,1\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "a.npy").write_bytes(b"no")
+    return tmp_path
+
+
+BAD = [
+    (["empty"], "is an empty folder"),
+    (["one"], "one picture only"),
+    (["bad"], "none of the 2 files is a picture"),
+    (["nothing/here"], "'nothing/here' is not there"),
+    (["strange.csv"], "unknown kind"),
+    (["a.npy"], "holds no array"),
+    (["good", "--factors", "strange.csv"], "'photo.png', a picture is called '0.png'"),
+    (["good", "--factors", "empty.csv"], "cannot be read as a table"),
+    (["good", "--factors", "none.csv"], "is not there"),
+    (["good", "--fit", "cropp"], "did you mean 'crop'"),
+    (["good", "--channels", "grey"], "did you mean 'gray'"),
+    (["good", "--size", "3"], "size=3"),
+    (["sprites", "--fit", "crop"], "option 'fit'"),
+]
+
+
+@pytest.mark.parametrize("command", [["train", "vae", *TINY, "--data"], ["data", "inspect"]], ids=["train", "inspect"])
+@pytest.mark.parametrize(("words", "said"), BAD, ids=[" ".join(words) for words, _ in BAD])
+def test_bad_input_is_one_line_and_leaves_nothing(command, words, said, places, capsys, monkeypatch):
+    monkeypatch.chdir(places)
+    before = sorted(places.rglob("*"))
+    code, _, err = unweave(capsys, *command, *words)
+    assert code == 2
+    assert err.startswith("error: ") and err.strip().count("\n") == 0
+    assert said in err
+    assert sorted(places.rglob("*")) == before
+
+
+# --- pairs and groups from files -----------------------------------------------------------------------------------
+
+
+WHOLE = "".join(f"{n}.png,{'ab'[n // 4]}\n" for n in range(8))  # groups that leave nothing out
+
+
+@pytest.fixture
+def listed(tmp_path, monkeypatch):
+    """Eight pictures, pairs and groups of them, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(8):
+        saved(drawn(16, 16, colour=(number * 30, 9, 9)), tmp_path / "p" / f"{number}", "RGB")
+    (tmp_path / "pairs.csv").write_text("left,right\n0.png,1.png\n2.png,3.png\n")
+    (tmp_path / "groups.csv").write_text("".join(f"{n}.png,{'abc'[n // 3]}\n" for n in range(7)))
+    return tmp_path
+
+
+def test_pairs_from_a_file(listed, capsys):
+    words = ["--data", "p", "--size", "16", *TINY]
+    code, _, err = unweave(capsys, "train", "ada_gvae", *words, "--pairs", "pairs.csv", "--out", "run")
+    assert code == 0, err
+    assert "pairs.csv. There are 2 of them. Row 1 is taken for a header." in err
+    supervision = json.loads((listed / "run" / "config.json").read_text())["supervision"]
+    assert f"pairs(file={str(listed / 'pairs.csv')!r}, fingerprint=" in supervision
+    code, _, err = unweave(capsys, "train", "ada_gvae", *words, "--pairs", "pairs.csv", "--seeds", "0-1", "--out", "s")
+    assert code == 0 and len(list((listed / "s").glob("*/config.json"))) == 2, err
+
+
+def test_groups_from_a_file(listed, capsys):
+    words = ["--data", "p", "--size", "16", *TINY, "--groups", "groups.csv"]
+    code, _, err = unweave(capsys, "train", "ml_vae", *words, "--out", "run")
+    assert code == 0, err
+    assert "1 picture is in no group" in err and "1 group has one picture only and cannot be trained on: c" in err
+    config = json.loads((listed / "run" / "config.json").read_text())
+    assert config["supervision"] == "groups(by=['group'], size=2)"
+    assert config["data_options"]["groups"] == str(listed / "groups.csv")
+    code, _, err = unweave(capsys, "train", "ml_vae", *words, "--supervision", "groups(by=['group'], size=3)")
+    assert code == 0, err
+    assert config["left_out"] == ["1 group has one picture only and cannot be trained on: c"]
+    code, out, _ = unweave(capsys, "data", "inspect", "p", "--groups", "groups.csv")
+    assert code == 0 and "unweave train ml_vae --data p --groups groups.csv" in out
+
+
+def test_what_is_left_out_is_told_even_if_quiet(listed, capsys):
+    (listed / "p" / "broken.png").write_text("no")
+    words = ["ml_vae", "--data", "p", "--size", "16", *TINY, "--quiet", "--groups", "groups.csv"]
+    code, _, err = unweave(capsys, "train", *words, "--out", "run")
+    left = ["skipped 1 file: broken.png", "1 group has one picture only and cannot be trained on: c"]
+    assert code == 0 and err.splitlines() == [f"warning: {line}" for line in left]
+    assert json.loads((listed / "run" / "config.json").read_text())["left_out"] == left
+    (listed / "p" / "broken.png").unlink()
+    (listed / "groups.csv").write_text(WHOLE)
+    code, _, err = unweave(capsys, "train", *words, "--out", "whole")
+    assert code == 0 and err == "" and "left_out" not in json.loads((listed / "whole" / "config.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ada_gvae", "--pairs", "no.csv"], "no.csv' is not there"),
+        (["ada_gvae", "--pairs", "groups.csv"], "groups.csv', row 1: 'a' is no picture"),
+        (["ada_gvae", "--pairs", "pairs.csv", "--groups", "groups.csv"], "are both given"),
+        (["ada_gvae", "--pairs", "pairs.csv", "--supervision", "pairs(k=1)"], "are both given"),
+        (["vae", "--pairs", "pairs.csv"], "needs only x"),
+        (["vae", "--groups", "groups.csv"], "needs only x"),
+        (["ml_vae", "--groups", "pairs.csv"], "every group has one picture only"),
+        (["ada_gvae", "--pairs", "pairs.csv", "--set", "known_k=true"], "needs changed"),
+    ],
+)
+def test_bad_lists_are_one_line_and_leave_nothing(words, said, listed, capsys):
+    (listed / "groups.csv").write_text(WHOLE)
+    code, _, err = unweave(capsys, "train", *words, "--data", "p", "--size", "16", *TINY, "--quiet", "--out", "run")
+    assert code == 2 and said in err and err.strip().count("\n") == 0 and err.startswith("error: ")
+    assert not (listed / "run").exists()

@@ -1,0 +1,17 @@
+"""The demo, cut down to a few steps."""
+
+import pytest
+from rich.console import Console
+
+from unweave.cli.demo import run_demo
+from unweave.contract import UserError
+
+
+def test_demo_ends_in_a_report_and_can_be_repeated(tmp_path):
+    for _ in range(2):
+        run_demo(tmp_path / "demo", 0, True, Console(quiet=True))
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "Ada-GVAE" in page
+    assert "beta-VAE" in page
+    with pytest.raises(UserError, match="holds another demo"):
+        run_demo(tmp_path / "demo", 1, True, Console(quiet=True))

@@ -1,0 +1,81 @@
+"""What is said where labels of one's own pictures cannot be learned from."""
+
+import pytest
+from PIL import Image
+
+import unweave as uw
+from unweave.cli.app import app, guarded
+from unweave.contract import Notice
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch, capsys):
+    """The one line a command ends with on a folder of twelve small pictures and a table of these columns."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for number in range(12):
+        Image.new("L", (8, 8), 20 * number).save(tmp_path / "in" / f"{number:02d}.png")
+
+    def call(head, row, method="m2", supervision="labels", code=2, **more):
+        rows = [f"{number:02d}.png,{row(number)}" for number in range(12)]
+        (tmp_path / "labels.csv").write_text("\n".join([f"file,{head}", *rows]))
+        words = f"train {method} --data in --factors labels.csv --size 8 --steps 1 --batch 4 --device cpu --out run"
+        words = [*words.split(), "--supervision", supervision, *(w for n, v in more.items() for w in (f"--{n}", v))]
+        assert guarded(lambda: app(words, standalone_mode=False)) == code
+        assert (tmp_path / "run").exists() == (code == 0)
+        return capsys.readouterr().err
+
+    return call
+
+
+@pytest.mark.parametrize("method", ["m2", "m1", "m1_m2", "aae_semi"])
+def test_two_columns_are_named_and_one_is_proposed(said, method):
+    line = said("animal,colour", lambda n: f"{['cat', 'dog'][n % 2]},{['red', 'blue'][n // 6]}", method)
+    assert "supervision='labels' gives those of 2 factors" in line
+    assert "has factors animal, colour; choose one: supervision=\"labels(factors=['animal'])\"" in line
+
+
+@pytest.mark.parametrize(
+    "cell, fault", [("cat", "column 'kind' has one class only (always 'cat')"), ("", "column 'kind' has no values")]
+)
+def test_a_column_that_is_no_factor_is_named_with_what_is_wrong(said, cell, fault):
+    line = said("kind", lambda n: cell)
+    assert fault in line and "give a column with two classes or more" in line and "--factors" not in line
+    line = said("kind,size", lambda n: f"{cell},{n % 3}", supervision="labels(factors=['kind'])")
+    assert f"supervision=\"labels(factors=['kind'])\": {fault}; use one of size" in line
+
+
+def test_labels_that_a_method_has_no_use_for_are_told_before_its_network_s_size(said):
+    line = said("kind", lambda n: n % 2, "beta_vae")
+    assert "supervision='labels' is given but the method needs only x" in line and "semi_supervised=xent" in line
+    assert "sides" not in line
+
+
+def test_names_that_differ_in_capitals_are_told_and_trained_on(said):
+    err = said("kind", lambda n: ["one", "One", "two"][n % 3], code=0)
+    lines = [line for line in err.splitlines() if "'One'" in line]
+    assert lines == ["labels of 'kind': 'One' and 'one' are 2 classes; write them alike if they are meant to be one"]
+
+
+def test_in_python_the_same_is_a_warning(said, tmp_path):
+    """Where the caller is, not inside of the package."""
+    (told,) = [line for line in said("weight", lambda n: n / 7, code=0).splitlines() if "labels of" in line]
+    data = uw.load_data("in", factors="labels.csv", size=8)
+    with pytest.warns(Notice) as found:
+        uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
+    assert [str(warning.message) for warning in found] == [told] and "labels of 'weight' are continuous" in told
+    assert found[0].filename == __file__
+
+
+def test_rows_of_no_use_are_told_in_python_too(said, tmp_path):
+    said("kind", lambda n: n % 2, code=0)
+    table = (tmp_path / "labels.csv").read_text()
+    (tmp_path / "labels.csv").write_text(table + "\n00.png,1\nnobody.png,0")
+    data = uw.load_data("in", factors="labels.csv", size=8)
+    with pytest.warns(Notice) as found:
+        uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
+    assert [str(warning.message) for warning in found] == [
+        "1 row names no picture: nobody.png",
+        "1 picture has several rows, of which the first is used: 00.png",
+    ]

@@ -1,0 +1,92 @@
+"""Many runs from the command line: trained together, scored, compared, gone on with."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from unweave.cli.app import app, main
+from unweave.cli.sweep import read_seeds, split_values
+from unweave.contract import UserError
+from unweave.runs import RunFolder
+
+SMALL = ["--data", "rooms(size=8)", "--set", "net=small", "--set", "latents=3", "--steps", "4", "--batch", "4"]
+SMALL += ["--log-every", "2", "--device", "cpu"]
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(words), catch_exceptions=False)
+
+
+def test_seeds():
+    assert read_seeds("0-3") == [0, 1, 2, 3]
+    assert read_seeds("5, 0-1") == [5, 0, 1]
+    for wrong in ("", "a", "3-1", "1,1", "-1", "1-", "0-99999999"):
+        with pytest.raises(UserError, match="seeds"):
+            read_seeds(wrong)
+
+
+def test_values():
+    assert split_values("1, 2,4") == ["1", "2", "4"]
+    assert split_values("linear(0, 1, 100),4") == ["linear(0, 1, 100)", "4"]
+    assert split_values("q(y|x); labels: k, c") == ["q(y|x); labels: k, c"]
+    with pytest.raises(UserError, match="empty value"):
+        split_values("1,,2")
+
+
+def test_a_sweep_ends_in_runs_a_table_and_a_page(tmp_path):
+    done = run("train", "beta_vae", *SMALL, "--set", "beta=1,4", "--seeds", "0-1", "--out", str(tmp_path / "s"))
+    assert done.exit_code == 0, done.output
+    names = sorted(p.name for p in (tmp_path / "s").iterdir() if p.is_dir())
+    assert names == [f"beta_vae-rooms-beta{b}-seed{s}" for b in (1, 4) for s in (0, 1)]
+    assert all(RunFolder(tmp_path / "s" / name).finished for name in names)
+    frame = pd.read_csv(tmp_path / "s" / "scores.csv")
+    assert len(frame) == 4 and sorted(frame["beta"].unique()) == [1.0, 4.0] and frame["mig"].notna().all()
+    best = frame[frame["beta"] == 4.0]["mig"].max()
+    assert "…" not in done.output and f"best  {best:.3f}" in done.output  # 80 columns, nothing cut off
+    assert "<html" in (tmp_path / "s" / "compare.html").read_text()
+    again = run("compare", str(tmp_path / "s"), "--out", str(tmp_path / "c"), "--metrics", "mig")
+    assert again.exit_code == 0 and (tmp_path / "c" / "compare.html").exists()
+    assert pd.read_csv(tmp_path / "c" / "scores.csv")["mig"].tolist() == pytest.approx(frame["mig"].tolist())
+
+
+def test_several_methods_in_one_sweep(tmp_path):
+    done = run("train", "vae,beta_vae", *SMALL, "--out", str(tmp_path / "s"))
+    assert done.exit_code == 0, done.output
+    assert sorted(pd.read_csv(tmp_path / "s" / "scores.csv")["method"]) == ["beta_vae", "vae"]
+
+
+def test_an_interrupted_sweep_is_gone_on_with(tmp_path, monkeypatch):
+    whole = run("train", "vae", *SMALL, "--seeds", "0-1", "--out", str(tmp_path / "whole"))
+    assert whole.exit_code == 0
+    cut = tmp_path / "cut"
+    assert run("train", "vae", *SMALL, "--seeds", "0-1", "--out", str(cut)).exit_code == 0
+    for folder in cut.glob("vae*"):
+        for name in ("weights.safetensors", "checkpoint.safetensors"):
+            (folder / name).unlink()
+    assert run("train", "--resume", str(cut)).exit_code == 0
+    for folder in (tmp_path / "whole").glob("vae*"):
+        other = cut / folder.name / "weights.safetensors"
+        assert other.read_bytes() == (folder / "weights.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "beta_vae,betavae", "--seeds", "0-1"], "method 'betavae'"),
+        (["train", "beta_vae", "--seeds", "one"], "seeds 'one'"),
+        (["train", "beta_vae", "--set", "beta=1,x", "--seeds", "0-1"], "beta 'x'"),
+        (["train", "beta_vae", "--set", "beta=1,2", "--strategy", "magic"], "strategy 'magic'"),
+        (["train", "--resume", "."], "no run folder"),
+        (["compare", "nowhere"], "run 'nowhere'"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["unweave", *words])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    told = capsys.readouterr().err.strip()
+    assert stopped.value.code == 2 and message in told and "\n" not in told
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,200 @@
+"""Against a server of our own, on this machine."""
+
+import hashlib
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from unweave.contract import UserError
+from unweave.data import load_data
+from unweave.data.storage.download import Remote, digest_of, fetch
+from unweave.data.storage.progress import watching
+
+CONTENT = bytes(range(256)) * 20_000  # 5 MB: several blocks
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """`behave` says what is wrong with it; `asked` lists the ranges it was asked for."""
+
+    daemon_threads = True
+    behave = ""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked, self.content = [], CONTENT
+
+    def handle_error(self, *args):
+        """A client that hangs up early is meant here."""
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}/file.bin"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        asked, content, behave = self.headers.get("Range"), self.server.content, self.server.behave
+        self.server.asked.append(asked)
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and behave != "no ranges" else 0
+        if behave == "gone":
+            return self.send_error(404)
+        if start >= len(content) > 0:
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(content)}")
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        if behave != "no length":
+            self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("Content-Type", "text/html" if behave == "web page" else "application/octet-stream")
+        self.end_headers()
+        self.wfile.write(content[start : start + 1_500_000] if behave == "breaks off" else content[start:])
+
+
+@pytest.fixture
+def server():
+    with Server() as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def remote(server, **change):
+    return Remote("file.bin", (server.url,), len(CONTENT), f"sha256:{SHA256}")._replace(**change)
+
+
+def fails(said, made, folder):
+    with pytest.raises(UserError, match=said) as caught:
+        fetch("toys", made, folder)
+    text = str(caught.value)
+    assert "\n" not in text and "toys" in text and "path=" in text and made.urls[0] in text
+    assert not (folder / "file.bin").exists()
+
+
+def test_downloaded_once_and_checked(tmp_path, server):
+    seen = []
+    with watching(lambda what, done, total: seen.append((what, done, total))):
+        path = fetch("toys", remote(server), tmp_path / "new" / "folder")
+    assert path.read_bytes() == CONTENT and os.listdir(path.parent) == ["file.bin"]
+    assert seen[-1] == ("downloading file.bin", len(CONTENT), len(CONTENT)) and len(seen) > 1
+    assert fetch("toys", remote(server), path.parent) == path and server.asked == [None]
+
+
+@pytest.mark.parametrize("known", [{}, {"size": None}, {"size": None, "digest": ""}, {"digest": ""}])
+def test_goes_on_where_it_stopped(tmp_path, server, known):
+    (tmp_path / "file.bin.part").write_bytes(CONTENT[:2_000_001])
+    assert fetch("toys", remote(server, **known), tmp_path).read_bytes() == CONTENT
+    assert server.asked == ["bytes=2000001-"]
+
+
+@pytest.mark.parametrize("known", [{}, {"size": None}])
+def test_a_part_that_is_the_whole(tmp_path, server, known):
+    (tmp_path / "file.bin.part").write_bytes(CONTENT)
+    assert fetch("toys", remote(server, **known), tmp_path).read_bytes() == CONTENT
+    assert len(server.asked) <= 1
+
+
+@pytest.mark.parametrize("behave, length", [("no ranges", 1000), ("", len(CONTENT) + 10)])
+def test_begins_again_where_it_cannot_go_on(tmp_path, server, behave, length):
+    server.behave = behave
+    (tmp_path / "file.bin.part").write_bytes((CONTENT + b"not more")[:length])
+    assert fetch("toys", remote(server), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_connection_that_breaks_off_is_taken_up_again(tmp_path, server):
+    server.behave = "breaks off"
+    assert fetch("toys", remote(server), tmp_path).read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=1500000-", "bytes=3000000-", "bytes=4500000-"]
+
+
+def test_a_file_of_unknown_length(tmp_path, server):
+    server.behave = "no length"
+    assert fetch("toys", remote(server, size=None), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_dead_link(tmp_path, server):
+    server.behave = "gone"
+    fails("the link is dead, HTTP 404", remote(server), tmp_path)
+    assert not os.listdir(tmp_path)
+
+
+def test_nobody_there(tmp_path, server):
+    server.shutdown()
+    server.server_close()
+    fails("no answer, .*refused", remote(server), tmp_path)
+    fails("no answer, ", remote(server, urls=("http://nowhere.invalid/file.bin",)), tmp_path)
+
+
+def test_a_web_page_instead(tmp_path, server):
+    server.behave = "web page"
+    fails("a web page instead of the file", remote(server), tmp_path)
+
+
+def test_another_file_than_published(tmp_path, server):
+    fails("offers 5120000 bytes, not the published 5119999", remote(server, size=len(CONTENT) - 1), tmp_path)
+    server.content = CONTENT[:-1] + b"x"
+    fails(f"its SHA-256 is .*, not the published {SHA256[:12]}", remote(server), tmp_path)
+    assert not os.listdir(tmp_path)  # what is known to be wrong is not kept
+    fails("its MD5 is", remote(server, digest="md5:0000"), tmp_path)
+
+
+def test_a_short_file(tmp_path, server):
+    server.behave, server.content = "no length", CONTENT[:3_000_000]
+    fails("offers 3000000 bytes, not the published 5120000", remote(server, digest=""), tmp_path)
+
+
+def test_the_second_address_is_tried(tmp_path, server):
+    urls = ("http://nowhere.invalid/file.bin", server.url)
+    assert fetch("toys", remote(server, urls=urls), tmp_path).read_bytes() == CONTENT
+    server.behave = "gone"
+    with pytest.raises(UserError, match=r"nowhere.invalid.*127\.0\.0\.1.*404"):
+        fetch("toys", remote(server, urls=urls), tmp_path / "other")
+
+
+def test_two_at_once(tmp_path, server):
+    results = []
+    threads = [
+        threading.Thread(target=lambda: results.append(fetch("toys", remote(server), tmp_path))) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 3 and (tmp_path / "file.bin").read_bytes() == CONTENT
+    assert server.asked == [None] and os.listdir(tmp_path) == ["file.bin"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, server):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written .*UNWEAVE_CACHE"):
+        fetch("toys", remote(server), tmp_path / "file" / "below")
+    with pytest.raises(UserError, match="GB free and .* GB are needed"):
+        fetch("toys", remote(server, size=10**18), tmp_path)
+
+
+def test_git_checksum(tmp_path):
+    (tmp_path / "hello").write_text("hello\n")
+    assert digest_of(tmp_path / "hello", "git") == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+def test_a_set_without_network(tmp_path, monkeypatch):
+    """What a user sees who is offline: one line with the address and the way out."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path))
+    monkeypatch.setattr(
+        "unweave.data.published.coil20.REMOTE", Remote("coil-20-proc.zip", ("http://nowhere.invalid/c.zip",))
+    )
+    with pytest.raises(UserError, match="data 'coil20': .*http://nowhere.invalid/c.zip: no answer.*path="):
+        load_data("coil20")
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))

@@ -1,0 +1,40 @@
+"""Rows of a file are the rows of the file, whether or not the system takes advice."""
+
+import numpy as np
+import pytest
+import torch
+
+from unweave.data.storage import readahead
+from unweave.data.storage.memmap import Writer, mapped
+
+
+@pytest.fixture
+def store(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (500, 3, 32, 32), dtype=np.uint8)
+    with Writer(tmp_path / "store.npy") as writer:
+        for row in pixels:
+            writer.add(row)
+    return pixels, torch.from_numpy(mapped(tmp_path / "store.npy"))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 64, 3000])  # more than fit into one call, too
+def test_rows_are_those_of_the_file(store, rows):
+    pixels, held = store
+    index = torch.from_numpy(np.random.default_rng(1).integers(0, 500, rows))
+    assert np.array_equal(readahead.take_rows(held, index).numpy(), pixels[index.numpy()])
+
+
+def test_a_system_that_takes_no_advice(store, monkeypatch):
+    monkeypatch.setattr(readahead, "_system", lambda: None)
+    pixels, held = store
+    assert np.array_equal(readahead.take_rows(held, torch.tensor([3, 1])).numpy(), pixels[[3, 1]])
+
+
+def test_rows_begin_with_a_page(store):
+    assert store[1].data_ptr() % 4096 == 0
+
+
+def test_numbers_that_are_mapped_over(store):
+    pixels, held = store
+    found = torch.vmap(lambda index: readahead.take_rows(held, index))(torch.tensor([[3, 1], [0, 499]]))
+    assert np.array_equal(found.numpy(), pixels[[[3, 1], [0, 499]]])

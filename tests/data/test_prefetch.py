@@ -1,0 +1,235 @@
+"""A store in a file gives the batches a set in memory gives, and a stream of them the same again."""
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import unweave as uw
+from unweave.data import Sampler
+from unweave.data.prefetch import Staged, Stream, hold, step_keys
+from unweave.data.storage.memmap import Writer, mapped
+from unweave.data.storage.progress import watching
+from unweave.data.user.arrays import Arrays
+from unweave.data.views import noisy, split
+from unweave.ops.noise import fold
+from unweave.training.build import room_for
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
+FACTORS = np.stack([np.arange(300) % 5, np.arange(300) // 5 % 4], axis=1)
+
+
+@pytest.fixture
+def sets(tmp_path):
+    """The same images held in memory and left in a file."""
+    with Writer(tmp_path / "store.npy") as writer:
+        for row in PIXELS:
+            writer.add(row)
+    store = mapped(tmp_path / "store.npy")
+    return Arrays(PIXELS, FACTORS), Arrays(store, FACTORS, copy=False, resident=False)
+
+
+def test_a_store_is_an_ordinary_npy(tmp_path, sets):
+    path = tmp_path / "store.npy"
+    assert np.array_equal(np.load(path), PIXELS)
+    store = mapped(path)
+    store[0] = 0  # memory only
+    assert np.array_equal(np.load(path), PIXELS)
+
+
+@pytest.mark.parametrize("count", [1, 12345])
+def test_rows_are_counted_at_the_end(tmp_path, count):
+    with Writer(tmp_path / "s.npy") as writer:
+        for number in range(count):
+            writer.add(np.full((2,), number % 256, np.uint8))
+    assert np.load(tmp_path / "s.npy").shape == (count, 2)
+
+
+def test_nothing_half_written(tmp_path):
+    with pytest.raises(KeyboardInterrupt), Writer(tmp_path / "s.npy") as writer:
+        writer.add(np.zeros(3, np.uint8))
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_key_gives_the_same_batch(sets):
+    resident, streamed = (Sampler(data, ("x", "second")) for data in sets)
+    for key in range(5):
+        one, other = (sampler(torch.tensor(key), 32) for sampler in (resident, streamed))
+        assert torch.equal(one.x, other.x) and torch.equal(one.second, other.second)
+
+
+@pytest.mark.parametrize(
+    "needs, supervision",
+    [
+        (("x",), "none"),
+        (("x", "second", "number"), "none"),
+        (("x", "labelled", "labels"), "labels(n=50)"),
+        (("groups", "group_id"), "groups(by=['factor0'], size=3)"),
+    ],
+)
+def test_a_stream_is_what_the_engine_would_draw(sets, needs, supervision):
+    resident, streamed = (Sampler(data, needs, supervision) for data in sets)
+    stream = Stream(streamed, step_keys(seed=11, step=7, phases=2, block=4), 8)
+    seed = torch.tensor(11)
+    try:
+        for step, phase in itertools.product(range(7, 13), range(2)):
+            expected = resident(fold(fold(fold(seed, torch.tensor(step)), phase), "data"), 8)
+            for name, field in next(stream)._asdict().items():
+                wanted = getattr(expected, name)
+                assert (field is None) == (wanted is None)
+                if field is not None:
+                    assert torch.equal(field / 255.0 if field.dtype == torch.uint8 else field, wanted), name
+    finally:
+        stream.close()
+
+
+def test_an_end_and_an_error_are_handed_on(sets):
+    stream = Stream(Sampler(sets[1], ("x",)), iter([torch.arange(3)]), 4)
+    assert len(list(stream)) == 3
+    stream.close()
+
+    def broken():
+        raise OSError("the disk is gone")
+        yield
+
+    stream = Stream(Sampler(sets[1], ("x",)), broken(), 4)
+    with pytest.raises(OSError, match="gone"):
+        next(stream)
+    stream.close()
+
+
+@pytest.mark.parametrize("held", [0, 1, 120, 300])
+def test_staged_batches_stay_in_their_place(sets, held):
+    """What an engine that replays a recorded step reads: the same memory, filled anew before every step."""
+    resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
+    held_M = hold(sets[1], held * 3 * 16 * 16 + 5, "cpu")
+    assert held_M is None if not held else torch.equal(held_M, torch.from_numpy(PIXELS[:held]))
+    stream = Stream(streamed, step_keys(0, 0, phases=2, block=8), 8, held=held)
+    staged = Staged(stream, 2, "cpu", held_M)
+    places = [slot.x.data_ptr() for slot, _ in staged._slots]
+    key = torch.tensor(0)
+    for step in range(21):
+        staged.advance()
+        for phase in range(2):
+            seen = staged(key, 8)
+            expected = resident(fold(fold(fold(key, torch.tensor(step)), phase), "data"), 8)
+            assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
+    assert [slot.x.data_ptr() for slot, _ in staged._slots] == places
+    stream.close()
+
+
+@pytest.mark.parametrize("held", [0, 120])
+def test_a_step_may_be_tried_before_its_batch_is_put_in_place(sets, held):
+    """As an engine does that records one: a place read from memory nobody filled could point anywhere."""
+    resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
+    stream = Stream(streamed, step_keys(0, 0), 8, held=held)
+    staged = Staged(stream, 1, "cpu", hold(sets[1], held * 3 * 16 * 16, "cpu"))
+    seen, expected = staged(torch.tensor(0), 8), resident(next(step_keys(0, 0))[0], 8)
+    stream.close()
+    assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
+
+
+def test_filling_the_device_is_told(sets, monkeypatch):
+    monkeypatch.setattr(sys.modules["unweave.data.prefetch"], "_BLOCK", 100 * 3 * 16 * 16)
+    told = []
+    with watching(lambda *record: told.append(record)):
+        held_M = hold(sets[1], 10**9, "cpu")
+    assert [done for _, done, _ in told] == [100, 200, 300] and {total for _, _, total in told} == {300}
+    assert "cpu" in told[0][0] and torch.equal(held_M, torch.from_numpy(PIXELS))
+
+
+def test_training_from_a_file_is_training_from_memory(sets, tmp_path):
+    options = dict(steps=4, batch=8, net="small", latents=3, device="cpu", engine="loop")
+    runs = [uw.train("vae", data, out=tmp_path / str(number), **options) for number, data in enumerate(sets)]
+    one, other = (run.method.state_dict() for run in runs)
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_drawing_from_a_file_can_be_recorded(sets):
+    sampler = Sampler(sets[1], ("x",))
+    recorded = make_fx(lambda key: sampler(key, 8).x)(torch.tensor(1))
+    for key in range(3):
+        assert torch.equal(recorded(torch.tensor(key)), sampler(torch.tensor(key), 8).x)
+
+
+def test_what_stays_on_the_host(sets):
+    resident, streamed = sets
+    assert "pixels" in dict(resident.named_buffers()) and "pixels" not in dict(streamed.named_buffers())
+    moved = streamed.to("meta")
+    assert moved.pixels.device.type == "cpu" and moved.classes.device.type == "meta"
+
+
+@pytest.mark.parametrize("room", [0, 100_000])
+def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch, room):
+    """As on a GPU, where the host draws ahead what is not held there; interrupted and gone on with, too."""
+    monkeypatch.setattr(sys.modules["unweave.training.trainer"], "room_for", lambda data, device: room)
+    options = dict(steps=6, batch=8, net="small", latents=3, device="cpu", engine="loop", log_every=2, lr=1e-3)
+    whole = uw.train("factor_vae", sets[0], out=tmp_path / "memory", **options)
+
+    def stop(progress):
+        if progress.step == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        uw.train("factor_vae", sets[1], out=tmp_path / "file", observe=stop, checkpoint_every=2, **options)
+    again = uw.resume(tmp_path / "file", data=sets[1])
+    for name, value in whole.method.state_dict().items():
+        assert torch.equal(value, again.method.state_dict()[name]), name
+
+
+def test_pictures_held_on_the_device_are_not_read(sets):
+    """Whatever the shape of the field: here groups, of whose members a device holds some."""
+    asked = []
+    sampler = Sampler(sets[1], ("groups",), "groups(by=['factor0'], size=3)")
+    stream = Stream(sampler, step_keys(0, 0), 8, held=200, threads=1, ahead=1)
+    rows, stream.rows = stream.rows, lambda index_B: asked.append(index_B) or rows(index_B)
+    batch, places = stream.draw()
+    stream.close()
+    index = sampler.plan(next(step_keys(0, 0))[0], 8)["groups"]
+    away, pixels = index >= 200, torch.from_numpy(PIXELS)
+    assert all((index_B >= 200).all() for index_B in asked) and away.any() and not away.all()
+    assert len(batch.groups) == away.sum() and torch.equal(places.groups[~away], index[~away])
+    assert torch.equal(batch.groups[places.groups[away] - 200], pixels[index[away]])
+
+
+def test_a_batch_may_be_held_as_a_whole(sets):
+    """Of a view, too, that computes its pictures and cannot compute none."""
+    view = noisy(sets[1], sigma=0.1)
+    stream = Stream(Sampler(view, ("x", "number")), step_keys(0, 0), 8, held=view.size)
+    staged = Staged(stream, 1, "cpu", hold(view, 10**9, "cpu"))
+    staged.advance()
+    seen = staged(torch.tensor(0), 8)
+    stream.close()
+    assert torch.equal(seen.x, view.images(seen.number))
+
+
+def test_how_much_of_a_large_set_may_lie_on_the_device(monkeypatch):
+    monkeypatch.setattr(sys.modules["unweave.data.user.arrays"], "memory_limit", lambda: 10_000)
+    large, asked = Arrays(PIXELS), Arrays(PIXELS, resident=False)
+    assert not large.resident and room_for(large, "cuda") == 10_000 and room_for(large, "cpu") == 0
+    assert room_for(split(large), "cuda") == 10_000
+    assert not asked.resident and room_for(asked, "cuda") == 0
+
+
+def test_training_on_a_file_is_training_on_memory(tmp_path):
+    """Batches made ahead of the step are the batches of the step: the same weights, whole or resumed."""
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 1, 8, 8), dtype=np.uint8)
+    options = dict(steps=6, batch=4, net="small", latents=2, log_every=2, checkpoint_every=2)
+    there = uw.train("beta_tcvae", Arrays(pixels), out=tmp_path / "memory", **options)
+    streamed = Arrays(pixels, copy=False, resident=False)
+    here = uw.train("beta_tcvae", streamed, out=tmp_path / "file", **options)
+
+    def kill(progress):
+        if progress.step == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        uw.train("beta_tcvae", streamed, out=tmp_path / "cut", observe=kill, **options)
+    resumed = uw.resume(tmp_path / "cut", data=streamed)
+    for name, weights in there.method.state_dict().items():
+        assert torch.equal(weights, here.method.state_dict()[name]), name
+        assert torch.equal(weights, resumed.method.state_dict()[name]), name

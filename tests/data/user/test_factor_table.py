@@ -1,0 +1,184 @@
+"""Columns become factors, and rows find their files, however spreadsheets write them."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from unweave.contract import UserError
+from unweave.data.user.factor_table import factor_table, match_files, read_table
+
+
+def written(tmp_path, text, name="t.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_kinds_classes_numbers_and_gaps():
+    columns = {
+        "shape": ["disc", None, " square", "disc"],
+        "count": ["3", "10", "", "3"],
+        "angle": ["0.5", "nan", "-1.25", "0.5"],
+    }
+    table, left_out = factor_table(columns)
+    assert table.names == ("shape", "count", "angle") and not left_out
+    assert table.kinds == ("discrete", "discrete", "continuous")
+    assert table.values == (("disc", "square"), (3.0, 10.0), (-1.25, 0.5))
+    assert table.classes_NK.tolist() == [[0, 0, 1], [-1, 1, -1], [1, -1, 0], [0, 0, 1]]
+    assert np.array_equal(table.numbers_NK[:, 2], [0.5, np.nan, -1.25, 0.5], equal_nan=True)
+    assert np.array_equal(table.numbers_NK[:, 0], [0, np.nan, 1, 0], equal_nan=True)
+    assert table.missing() == [1, 1, 1]
+
+
+def test_a_continuous_factor_of_many_values_is_cut_into_even_classes():
+    values = np.concatenate([np.random.default_rng(0).normal(size=999), [1e9]])
+    table, _ = factor_table({"x": values})
+    counts = np.bincount(table.classes_NK[:, 0])
+    assert len(counts) == 20 and counts.min() >= 49 and counts.max() <= 51
+    assert list(table.values[0]) == sorted(table.values[0])
+    assert np.array_equal(table.numbers_NK[:, 0], values)
+    few, _ = factor_table({"x": np.linspace(0, 1, 40).repeat(3)})
+    assert few.kinds == ("continuous",) and len(few.values[0]) == 40
+
+
+def test_what_is_no_factor_is_left_out_and_why():
+    count = 30
+    columns = {
+        "empty": [None] * count,
+        "same": [7] * count,
+        "words": [f"text {i}" for i in range(count)],
+        "number": list(range(count)),
+    }
+    table, left_out = factor_table(columns)
+    assert table.names == ("number",)
+    assert left_out == {"empty": "no values", "same": "always 7", "words": "a different text in every row"}
+    assert factor_table(columns, keep=True)[0].names == tuple(columns)
+    assert factor_table(columns, {"words": "discrete"})[0].names == ("words", "number")
+
+
+def test_kinds_may_be_said():
+    table, _ = factor_table({"a": [1, 2, 3], "b": [0.5, 1.5, 0.5]}, {"a": "continuous", "b": "discrete"})
+    assert table.kinds == ("continuous", "discrete")
+    assert table.numbers_NK.tolist() == [[1, 0], [2, 1], [3, 0]]
+    for kinds, said in (({"c": "discrete"}, "'c'"), ({"a": "ordinal"}, "'ordinal'")):
+        with pytest.raises(UserError, match=said):
+            factor_table({"a": [1, 2]}, kinds)
+    with pytest.raises(UserError, match="'a' cannot be continuous"):
+        factor_table({"a": ["x", "y"]}, {"a": "continuous"})
+
+
+def test_other_types():
+    columns = {
+        "flag": pd.Series([True, False, None], dtype="boolean"),
+        "whole": pd.Series([1, None, 2], dtype="Int64"),
+        "group": pd.Categorical(["x", "y", "x"]),
+        "endless": [np.inf, 0.25, 0.5],
+    }
+    table, _ = factor_table(columns)
+    assert table.kinds == ("discrete", "discrete", "discrete", "continuous")
+    assert table.missing() == [1, 1, 0, 1]
+
+
+def test_the_digest_follows_the_factors():
+    one = factor_table({"a": [1, 2, 1]})[0]
+    assert one.digest() == factor_table({"a": ["1", "2", "1"]})[0].digest()
+    assert one.digest() != factor_table({"a": [1, 2, 2]})[0].digest() != factor_table({"b": [1, 2, 2]})[0].digest()
+
+
+@pytest.mark.parametrize(
+    "text, encoding",
+    [
+        ("file,x,y\na.png,0.5,grün\nb.png,1.5,rot\n", "utf-8"),
+        ("\ufefffile;x;y\r\na.png;0,5;grün\r\nb.png;1,5;rot\r\n", "utf-8"),
+        ("file\tx\ty\na.png\t0.5\tgrün\nb.png\t1.5\trot\n", "latin-1"),
+        ('"file", "x", "y"\n"a.png", 0.5, "grün"\n"b.png", 1.5, "rot"\n', "utf-8"),
+    ],
+)
+def test_whatever_spreadsheets_write(tmp_path, text, encoding):
+    frame = read_table(written(tmp_path, text, encoding=encoding))
+    assert list(frame.columns) == ["file", "x", "y"]
+    table, _ = factor_table({n: frame[n] for n in ("x", "y")})
+    assert table.kinds == ("continuous", "discrete") and table.values[1] == ("grün", "rot")
+
+
+def test_parquet_without_its_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = written(tmp_path, "x", "t.parquet")
+    with pytest.raises(UserError, match="pip install pyarrow"):
+        read_table(path)
+
+
+def test_parquet(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"file": ["a.png", "b.png"], "x": [0.5, None], "n": [1, 2]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    again = read_table(tmp_path / "t.parquet")
+    assert match_files(again, ["b.png", "a.png"], "t").frame["n"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "name, text, said",
+    [
+        ("t.csv", "", "cannot be read as a table"),
+        ("t.csv", "file,x\n", "no rows"),
+        ("t.csv", "file,x ,x\na,1,2\n", "two columns called 'x'"),
+        ("t.csv", 'file,x\n"a,1\n', "cannot be read as a table"),
+        ("t.xlsx", "file,x", "unknown kind"),
+    ],
+)
+def test_bad_tables(tmp_path, name, text, said):
+    with pytest.raises(UserError, match=said) as error:
+        read_table(written(tmp_path, text, name))
+    assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match="not there"):
+        read_table(tmp_path / "other.csv")
+
+
+FILES = ["a/1.png", "a/2.JPG", "b/1.png", "b/007.png"]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["a/1.png", "a/2.JPG", "b/1.png", "b/007.png"],
+        ["./a/1.png", "a\\2.JPG", "/home/me/pics/b/1.png", "pics/b/007.png"],
+        ["a/1", "2", "b/1", "007"],
+        ["A/1.PNG", "2.jpg", "b/1.png", " 007.png "],
+    ],
+)
+def test_rows_find_their_files(entries):
+    frame = pd.DataFrame({"n": [1, 2, 3, 4], "photo": entries})
+    matched = match_files(frame, FILES, "t.csv")
+    assert matched.column == "photo"
+    assert matched.frame["n"].tolist() == [1, 2, 3, 4]
+    assert not matched.bare and not matched.lost and not matched.twice
+
+
+def test_what_does_not_meet_is_told():
+    frame = pd.DataFrame({"file": ["2.jpg", "1.png", "nine.png", "bad.png", None, "a/2.JPG"], "n": list("abcdef")})
+    matched = match_files(frame, FILES, "t.csv", known=["x/bad.png"])
+    assert matched.bare == ["a/1.png", "b/1.png", "b/007.png"]
+    assert matched.lost == ["1.png", "nine.png", "(row 6 is blank)"]  # 1.png fits two files
+    assert matched.twice == ["a/2.JPG"]
+    assert matched.frame["n"].isna().tolist() == [True, False, True, True] and matched.frame["n"][1] == "a"
+
+
+def test_of_several_columns_the_one_that_names_files():
+    frame = pd.DataFrame({"n": ["1", "2", "1", "7"], "path": FILES, "copy": FILES})
+    assert match_files(frame, FILES, "t.csv").column == "path"
+
+
+def test_a_value_is_no_name():
+    frame = pd.DataFrame({"stars": ["7", "1"], "file": ["a/2.JPG", "nothing"]})
+    assert match_files(frame, ["a/2.JPG", "1.png", "7.png"], "t.csv").column == "file"
+    with pytest.raises(UserError, match="no row names any"):
+        match_files(frame[["stars"]], ["1.png", "7.png"], "t.csv")
+    assert match_files(pd.DataFrame({"id": ["7", "1"]}), ["1.png", "7.png"], "t.csv").bare == []
+
+
+def test_nothing_matches():
+    frame = pd.DataFrame({"n": ["x", "y"], "file": ["img_1.png", "img_2.png"]})
+    with pytest.raises(UserError, match=r"t.csv.*no row names any of the 4 pictures.*'img_1.png'.*'a/1.png'"):
+        match_files(frame, FILES, "t.csv")

@@ -1,0 +1,121 @@
+"""What is told about a data set is what it is."""
+
+import os
+
+import numpy as np
+import pytest
+from own_pictures import drawn, mixed_folder, saved
+from PIL import Image
+
+from unweave.data import load_data
+from unweave.data.user.inspection import describe, in_short
+from unweave.report.contact_sheet import contact_sheet, factor_charts
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+
+
+def words(sections):
+    return "\n".join(" | ".join(row) for section in sections for row in [(section.head,), *section.rows])
+
+
+def test_a_mixed_folder(tmp_path):
+    table = mixed_folder(tmp_path / "p", 48)
+    data = load_data(tmp_path / "p", factors=table)
+    said = words(describe(data))
+    for part in (
+        "48 pictures in 50 files",
+        "format | 24 PNG, 8 JPEG",
+        "4 grey of 16 bits",
+        "48 different ones, 2",
+        "48 images of 64 x 64, colour (590 kB)",
+        "are not square: the middle is kept",
+        "8 have transparent parts: laid on white",
+        "4 have 16 bits: brought to 8, 65535 being white",
+        "4 have several frames: the first is used",
+        "4 lie on their side: turned as the camera noted",
+        f"4 factors, from {table}",
+        "shape | discrete | 2 values: disc, square | 2 missing",
+        "radius | continuous | 46 values from 0.1",
+        "stars | discrete | 5 values: 1, 2, 3, 4, 5",
+        "column 'image' names the pictures",
+        "1 row names no picture: gone.png",
+        "2 pictures have no row: ",
+        "column 'version' is no factor: always 'same'",
+        "2 files skipped",
+        "a/broken.png | broken",
+        "notes.txt | not a picture",
+    ):
+        assert part in said, part
+
+
+def test_dark_pictures_are_noticed(tmp_path):
+    for number in range(3):
+        level = np.full((32, 32), 3000 + number, np.uint16)
+        path = tmp_path / "p" / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(level).save(path)
+    assert "the brightest value is 3002, so they will be dark: white=4095" in words(describe(load_data(tmp_path / "p")))
+    bright = load_data(tmp_path / "p", white=4095)
+    assert "will be dark" not in words(describe(bright)) and bright.pixels.max() > 180
+
+
+def test_hints(tmp_path):
+    for number in range(3):
+        saved(drawn(64, 64, colour=(number, number, number)), tmp_path / "p" / f"{number}", "RGB")
+    (tmp_path / "p" / "labels.csv").write_text("file,x\n0.png,1\n")
+    data = load_data(tmp_path / "p")
+    said = words(describe(data))
+    assert "no picture has colour" in said and "size | all 64 x 64" in said and "No factors known" in said
+    assert f"labels.csv lies beside the pictures; to use it: --factors {tmp_path / 'p' / 'labels.csv'}" in said
+    assert any("labels.csv lies beside" in line for line in in_short(data))
+    used = load_data(tmp_path / "p", factors=tmp_path / "p" / "labels.csv")
+    assert "labels.csv" not in used.about.found.bad
+
+
+def test_in_short_names_some_and_points_to_the_rest(tmp_path):
+    mixed_folder(tmp_path / "p", 12)
+    for number in range(9):
+        (tmp_path / "p" / f"bad{number}.png").write_text("no")
+    lines = in_short(load_data(tmp_path / "p"))
+    assert "12 images as 64 x 64 colour; factors: folder" in lines[0]
+    assert lines[1] == "skipped 11 files:" and len(lines) == 2 + 5 + 1
+    assert lines[-1] == f"  and 6 more; all of them: unweave data inspect {tmp_path / 'p'}"
+    assert in_short(load_data("digits")) == []
+    part = in_short(load_data(f"split(data={str(tmp_path / 'p')!r}, part='train')"))
+    assert "skipped 11 files:" in part and "11 images" in part[0]
+
+
+def test_arrays_and_built_in_sets(tmp_path):
+    np.savez(tmp_path / "a.npz", images=np.eye(8, dtype=np.uint8)[None].repeat(3, 0), y=[0, 1, 0])
+    said = words(describe(load_data(tmp_path / "a.npz")))
+    assert "uint8 [3, 8, 8]" in said and "1 is white" in said and "y | discrete | 2 values: 0, 1" in said
+    said = words(describe(load_data("digits")))
+    assert "1,797 images of 8 x 8, grey" in said and "digit | discrete | 10 values: 0, 1, 2, 3, 4, 5, ..." in said
+
+
+def test_names_that_are_no_text(tmp_path):
+    for name in (b"\xff.png", b"b.png", b"\xfe.txt"):
+        path = os.fsencode(tmp_path / "p") + b"/" + name
+        (tmp_path / "p").mkdir(exist_ok=True)
+        with open(path, "wb") as file:
+            if name.endswith(b"png"):
+                drawn(16, 16).save(file, "PNG")
+    data = load_data(tmp_path / "p")
+    assert (words(describe(data)) + "".join(in_short(data))).encode()
+    assert contact_sheet(data, "p", data.about.found.pictures)
+
+
+def test_drawings(tmp_path):
+    table = mixed_folder(tmp_path / "p", 14)
+    data = load_data(tmp_path / "p", factors=table, size=16)
+    sheet = contact_sheet(data, "a title " * 50, data.about.found.pictures)
+    for png in (
+        sheet,
+        factor_charts(data),
+        contact_sheet(load_data("digits"), "digits"),
+        factor_charts(load_data("digits")),
+    ):
+        assert png.startswith(b"\x89PNG")

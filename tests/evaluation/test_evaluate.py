@@ -1,0 +1,318 @@
+"""Evaluation: codes made once and kept, scores with intervals, plain arrays and files, and the command."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import unweave as uw
+from unweave.cli import app
+from unweave.contract import Representation, UserError
+from unweave.data.user.arrays import Arrays
+from unweave.evaluation import codes as encoding
+from unweave.evaluation.evaluate import evaluate, evaluate_arrays, read_npz, score_file
+from unweave.metrics import METRICS, importance_matrix
+from unweave.model import load
+from unweave.report.images import shares
+
+FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1).repeat(10, axis=0)
+CODES = FACTORS + np.random.default_rng(0).normal(scale=0.3, size=FACTORS.shape)
+COUNTED = ["mig", "modularity", "mig_sup", "dcimig", "jemmig"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "run"
+    return uw.train("beta_vae", "digits", net="mlp", latents=4, steps=3, batch=8, device="cpu", out=out)
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the run's folder without what earlier tests wrote."""
+    path = tmp_path / "run"
+    path.mkdir()
+    for name in ("config.json", "weights.safetensors"):
+        (path / name).write_bytes((trained.folder.path / name).read_bytes())
+    return path
+
+
+def counted_encodings(monkeypatch):
+    calls, real = [], encoding.encode_table
+
+    def encode(*arguments, **options):
+        calls.append(options["rows"])
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(encoding, "encode_table", encode)
+    return calls
+
+
+def test_sampled_codes_are_draws_from_the_posteriors(run):
+    mean = evaluate(run, metrics=["mig"], rows=300)
+    kept = (run / "scores.json").read_text()
+    drawn = evaluate(run, metrics=["mig"], rows=300, codes="sampled")
+    stored = encoding.stored_table(load(run).folder, mean.codes, 300, 1797)
+    found = encoding.sampled(stored, 0)
+    noise = (found.codes - stored.codes) / np.exp(0.5 * stored.logvar)
+    assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1) < 0.1 and found.logvar is None
+    given = evaluate_arrays(found.codes, stored.factors, metrics=["mig"])
+    assert drawn.scores["mig"] == pytest.approx(given.scores["mig"]) and drawn.scores["mig"] != mean.scores["mig"]
+    assert drawn.scores == evaluate(run, metrics=["mig"], rows=300, codes="sampled").scores
+    assert (run / "scores.json").read_text() == kept  # the run's own are those of means
+    with pytest.raises(UserError, match="codes 'modes' is unknown; use one of mean, sampled"):
+        evaluate(run, codes="modes")
+    plain = Representation(encode=lambda x: x.flatten(1)[:, :3], latents=3)
+    with pytest.raises(UserError, match="codes 'sampled' need a posterior"):
+        evaluate(plain, "digits", metrics=["mig"], rows=50, codes="sampled")
+
+
+def test_codes_are_made_once(run, monkeypatch):
+    calls = counted_encodings(monkeypatch)
+    first = evaluate(run, metrics=["mig"], rows=200)
+    assert (run / "codes.safetensors").is_file()
+    again = evaluate(run, metrics=["mig", "irs"], rows=200)
+    fewer = evaluate(run, metrics=["mig"], rows=100)  # the beginning of the same draw
+    assert calls == [200]
+    assert first.scores["mig"] == again.scores["mig"] and fewer.rows == 100
+    np.testing.assert_array_equal(first.information, again.information)
+    np.testing.assert_allclose(first.kl, again.kl)
+
+
+def test_codes_are_made_again_when_anything_they_depend_on_changes(run, monkeypatch):
+    calls = counted_encodings(monkeypatch)
+    model = load(run)
+    evaluate(model, metrics=[], rows=100)
+    evaluate(model, metrics=[], rows=150)  # more than there are
+    evaluate(model, metrics=[], rows=100, seed=1)
+    evaluate(model, metrics=[], rows=None, seed=1)  # all, in their own order
+    with torch.no_grad():
+        next(model.method.parameters()).add_(0.1)
+    evaluate(model, metrics=[], rows=None, seed=1)
+    assert calls == [100, 150, 100, None, None]
+
+
+def test_a_damaged_store_of_codes_is_made_again(run, monkeypatch):
+    evaluate(run, metrics=[], rows=100)
+    (run / "codes.safetensors").write_bytes(b"rubbish")
+    calls = counted_encodings(monkeypatch)
+    evaluate(run, metrics=[], rows=100)
+    assert calls == [100]
+    evaluate(run, metrics=[], rows=100)
+    assert calls == [100]
+
+
+def test_nothing_is_written_unless_asked(run):
+    before = sorted(run.iterdir())
+    evaluate(run, rows=100, save=False)
+    assert sorted(run.iterdir()) == before
+
+
+def test_scores_of_the_same_codes_are_kept_beside_each_other(run):
+    def stored():
+        return json.loads((run / "scores.json").read_text())
+
+    evaluate(run, metrics=["mig"], rows=100, resamples=5)
+    evaluate(run, metrics=["irs"], rows=100)
+    assert set(stored()["scores"]) == {"mig", "irs"} and set(stored()["intervals"]) == {"mig"}
+    evaluate(run, metrics=["irs"], rows=100, seed=1)
+    assert set(stored()["scores"]) == {"irs"}
+    (run / "scores.json").write_text("[]")
+    evaluate(run, metrics=["irs"], rows=100)
+    assert set(stored()["scores"]) == {"irs"}
+
+
+def test_a_latent_with_one_posterior_for_all_carries_nothing_however_far_from_the_prior():
+    """ML-VAE's dead content: the product of G posteriors of variance G is the prior, each of them is not."""
+    means = np.stack([CODES[:, 0], np.zeros(len(CODES)), np.full(len(CODES), 2.0)], axis=1)
+    logvar = np.log(np.stack([np.full(len(CODES), 0.1), np.full(len(CODES), 4.0), np.full(len(CODES), 0.5)], axis=1))
+    result = evaluate_arrays(means, FACTORS, logvar=logvar, metrics=[])
+    assert (result.kl > 0.8).all()
+    assert result.alive.tolist() == [True, False, False]
+    assert result.nats[0] == pytest.approx(0.5 * np.log((means[:, 0].var() + 0.1) / 0.1))
+    assert result.nats[1:] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert json.loads(json.dumps(result.as_json()))["carried"] == pytest.approx(result.nats.tolist())
+
+
+def test_quick_is_the_default_and_a_single_factor_leaves_out_what_compares_them(run):
+    result = evaluate(run, rows=100)  # digits have one factor, the digit
+    quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2 and not metric.needs]
+    assert list(result.scores) == quick
+    assert result.skipped["factor_vae"] == "only 1 of 2 factors that it needs vary"
+    named = evaluate(run, metrics=["factor_vae"], rows=100)
+    assert list(named.scores) == ["factor_vae"]
+
+
+def test_scores_of_the_posterior_come_with_a_run(run):
+    result = evaluate(run, metrics=["mig_posterior", "kl_decomposition"], rows=150)
+    assert result.scores["kl_decomposition.kl"] == pytest.approx(result.kl.sum(), rel=1e-3)
+    assert 0.0 <= result.scores["mig_posterior"] <= 1.0
+
+
+def test_arrays_without_factors_are_scored_by_what_needs_none():
+    data = Arrays(np.random.default_rng(0).random((50, 1, 8, 8)).astype(np.float32))
+    what = Representation(lambda x: x.flatten(1)[:, :3], 3)
+    result = evaluate(what, data, metrics="all")
+    assert set(result.scores) == {"gaussian_total_correlation", "active_dimensions"}
+    assert result.information.shape == (3, 0) and np.isnan(result.kl).all()
+
+
+def test_missing_labels_of_a_data_set_are_missing_values():
+    labels = np.arange(60) % 3
+    images = np.random.default_rng(0).random((60, 1, 8, 8)).astype(np.float32)
+    images[:, 0, 0, 0] = labels / 2
+    unknown = labels.astype(float)
+    unknown[::4] = np.nan
+    what = Representation(lambda x: x.flatten(1)[:, :2], 2)
+    data = Arrays(images, unknown[:, None])
+    assert evaluate(what, data, metrics=["mig"]).scores["mig"] > 0.5
+
+
+def test_what_fits_predictors_is_tested_on_rows_of_its_own(run, monkeypatch):
+    calls = counted_encodings(monkeypatch)
+    result = evaluate(run, metrics=["sap"], rows=400)
+    assert calls == [600] and result.rows == 400
+    whole = load(run)
+    table = encoding.encode_table(whole.representation, whole.data, rows=600, seed=0)
+    order = np.random.default_rng(0).permutation(400)
+    expected = METRICS["sap"].function(
+        table.codes[:400][order], table.factors[:400][order], test=(table.codes[400:], table.factors[400:])
+    )
+    assert result.scores["sap"] == pytest.approx(expected)
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def test_arrays_are_scored_like_the_functions():
+    result = evaluate_arrays(CODES, FACTORS, metrics=COUNTED, names=["a", "b", "c"])
+    order = np.random.default_rng(0).permutation(600)
+    expected = {name: METRICS[name].function(CODES[order], FACTORS[order]) for name in COUNTED}
+    assert result.scores == pytest.approx(expected)
+    assert result.factor_names == ("a", "b", "c") and result.rows == 600
+
+
+def test_intervals_surround_their_scores_and_say_who_has_none():
+    result = evaluate_arrays(CODES, FACTORS, metrics=[*COUNTED, "irs", "mcc", "factor_vae"], resamples=60)
+    assert set(result.intervals) == {*COUNTED, "irs", "mcc"}
+    for name, (low, high) in result.intervals.items():
+        assert low <= result.scores[name] <= high and high - low < 0.2
+    assert result.intervals == evaluate_arrays(CODES, FACTORS, metrics=list(result.scores), resamples=60).intervals
+    assert json.loads(json.dumps(result.as_json()))["intervals"]["mig"] == list(result.intervals["mig"])
+
+
+def test_importance_comes_with_dci_from_the_same_fit():
+    options = {"test": (CODES[::2], FACTORS[::2]), "seed": 3}
+    result = evaluate_arrays(CODES, FACTORS, metrics=["dci"], **options)
+    order = np.random.default_rng(3).permutation(600)
+    arguments = (CODES[order], FACTORS[order])
+    expected = METRICS["dci"].function(*arguments, **options)
+    assert result.scores == {f"dci.{part}": value for part, value in expected.items()}
+    np.testing.assert_array_equal(result.importance, importance_matrix(*arguments, **options))
+    assert json.loads(json.dumps(result.as_json()))["importance"][0][0] == result.importance[0, 0]
+
+
+def test_all_says_what_does_not_apply():
+    result = evaluate_arrays(CODES[:100], FACTORS[:100, :2], metrics=["group_mig"], groups=([0, 0, 1], [0, 1]))
+    assert -1.0 <= result.scores["group_mig"] <= 1.0
+    with pytest.raises(UserError, match="metric 'group_mig' cannot be computed: it needs groups"):
+        evaluate_arrays(CODES, FACTORS, metrics=["group_mig"])
+    with pytest.raises(UserError, match="metric 'mig_posterior' cannot be computed: it needs the posterior"):
+        evaluate_arrays(CODES, FACTORS, metrics=["mig_posterior"])
+    given = evaluate_arrays(CODES, FACTORS, metrics=["mig_posterior"], logvar=np.full(CODES.shape, -2.0))
+    assert 0.0 < given.scores["mig_posterior"] < 1.0 and np.isfinite(given.kl).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["migg"]}, "metric 'migg' does not exist; did you mean 'mig'"),
+        ({"metrics": "some"}, "metrics 'some' is not understood; use quick, all or a list"),
+        ({"names": ["a"]}, "names: has 1 entries; accepted is one for each of the 3"),
+        ({"logvar": np.zeros((2, 2))}, r"logvar: has shape \(2, 2\); accepted is that of codes"),
+        ({"resamples": -1}, "resamples -1 is negative"),
+        ({"kinds": "odd"}, "kinds: 'odd' is unknown"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(UserError, match=message):
+        evaluate_arrays(CODES, FACTORS, **{"metrics": ["mig"], **options})
+
+
+def test_a_file_is_scored_like_its_arrays(tmp_path):
+    np.savez(tmp_path / "a.npz", codes=CODES, factors=FACTORS, names=["a", "b", "c"])
+    assert read_npz(tmp_path / "a.npz").names == ("a", "b", "c")
+    assert (
+        score_file(tmp_path / "a.npz", metrics=["mig"]).scores
+        == evaluate_arrays(CODES, FACTORS, metrics=["mig"]).scores
+    )
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+def unweave(capsys, *words):
+    arguments, sys.argv = sys.argv, ["unweave", *map(str, words)]
+    try:
+        with pytest.raises(SystemExit) as stop:
+            app.main()
+    finally:
+        sys.argv = arguments
+    said = capsys.readouterr()
+    return stop.value.code or 0, said.out, said.err
+
+
+def test_command_on_a_file(tmp_path, capsys):
+    np.savez(tmp_path / "a.npz", codes=CODES, factors=FACTORS, names=["a", "b", "c"])
+    code, out, err = unweave(capsys, "evaluate", tmp_path / "a.npz", "--metrics", "mig,irs", "--resamples", "20")
+    assert code == 0, err
+    assert "MIG" in out and "95 %" in out and "–" in out
+    told = json.loads((tmp_path / "a.scores" / "scores.json").read_text())
+    assert set(told["scores"]) == {"mig", "irs"} == set(told["intervals"])
+    assert (tmp_path / "a.scores" / "heatmap.png").read_bytes().startswith(b"\x89PNG")
+    code, out, _ = unweave(capsys, "evaluate", tmp_path / "a.npz", "--metrics", "mig", "--out", tmp_path / "b" / "c")
+    assert code == 0 and "95 %" not in out
+    assert {p.name for p in (tmp_path / "b" / "c").iterdir()} == {"scores.json", "heatmap.png"}
+
+
+def test_command_on_a_run(run, capsys):
+    code, out, err = unweave(capsys, "evaluate", run, "--rows", "100", "--device", "cpu")
+    assert code == 0, err
+    assert "factor_vae is left out" in " ".join(out.split())
+    assert {"scores.json", "heatmap.png", "codes.safetensors"} <= {p.name for p in run.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["evaluate", "nothing.npz"], "nothing.npz"),
+        (["evaluate", "FILE", "--metrics", "migg"], "'mig'"),
+        (["evaluate", "FILE", "--rows", "10"], "rows '10' is for runs"),
+        (["evaluate", "FILE", "--resamples", "-1"], "resamples -1"),
+        (["evaluate", "FILE", "--metrics", "group_mig"], "groups"),
+        (["evaluate", "nothing", "--rows", "many"], "rows 'many'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(words, names, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", codes=CODES, factors=FACTORS)
+    code, _, err = unweave(capsys, *["a.npz" if word == "FILE" else word for word in words])
+    assert code == 2 and err.startswith("error: ") and err.strip().count("\n") == 0 and names in err
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_few_known_factors_are_no_knowledge():
+    """Codes at random and a hundred labels of 2,000: counting sees a quarter of the factor's entropy in each."""
+    draw = np.random.default_rng(0)
+    codes, factor = draw.standard_normal((2000, 20)), draw.integers(10, size=2000).astype(float)
+    factor[100:] = np.nan
+    result = evaluate_arrays(codes, np.stack([factor, draw.integers(3, size=2000)], 1), metrics=["mig"])
+    assert result.known.tolist() == [100, 2000]
+    counted = result.information[:, 0] / result.entropies[0]
+    assert counted.min() > 0.15 and (shares(result) > 0).sum() <= 2 and shares(result).max() < 0.2
+    assert result.chance[:, 1].mean() == pytest.approx(19 * 2 / 4000, rel=0.4)  # 20 bins, 3 classes: Miller 1955
+    same = evaluate_arrays(np.nan_to_num(factor)[:100, None], factor[:100, None], metrics=["mig"])
+    assert shares(same) == pytest.approx(1.0)  # who knows all of it, knows all of it
+    told = json.loads(json.dumps(result.as_json()))
+    assert told["known"] == [100, 2000]

@@ -1,0 +1,137 @@
+"""Telling a group's class from content and style: the splits, the groups, and the classifier beside scikit-learn's."""
+
+import numpy as np
+import pytest
+import torch
+from halves import PARTS, HalvesData, look, paint, trained
+from sklearn.linear_model import LogisticRegression
+
+from unweave.contract import Representation, UserError
+from unweave.data import load_data
+from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leak, group_accuracy, shared_factors
+
+rng = np.random.default_rng(0)
+CLASSES = rng.integers(0, 5, 900)
+CONTENT = np.eye(5)[CLASSES] @ rng.normal(size=(5, 3)) + 0.5 * rng.normal(size=(900, 3))
+STYLE = rng.normal(size=(900, 4))
+
+
+def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
+    found = content_leak(CONTENT, STYLE, CLASSES, seed=3)
+    train = _train_rows(CLASSES, 3)
+    for codes, ours in ((CONTENT, found.content), (STYLE, found.style)):
+        scaled = (codes - codes[train].mean(0)) / codes[train].std(0)
+        theirs = LogisticRegression().fit(scaled[train], CLASSES[train]).score(scaled[~train], CLASSES[~train])
+        assert ours == pytest.approx(theirs, abs=0.01)
+    assert found.content > 0.7
+    assert found.style < 0.35
+    assert found.chance == pytest.approx((CLASSES[~train] == np.bincount(CLASSES[train]).argmax()).mean())
+    assert content_leak(CONTENT, STYLE, CLASSES, seed=3) == found
+    names = np.array(list("abcde"))[CLASSES]  # classes may be anything that can be told apart
+    assert content_leak(CONTENT, STYLE, names, seed=3) == found
+
+
+def test_two_thirds_of_every_class_train():
+    train = _train_rows(CLASSES, 0)
+    for value in range(5):
+        mine = value == CLASSES
+        assert train[mine].sum() == mine.sum() * 2 // 3
+    assert (train != _train_rows(CLASSES, 1)).any()
+    assert _train_rows(np.array([0, 0, 1]), 0)[2]  # a class of one trains
+    with pytest.raises(UserError, match="two observations"):
+        _train_rows(np.arange(4), 0)
+
+
+def test_groups_are_of_one_class_and_one_side_and_have_no_member_twice():
+    train = _train_rows(CLASSES, 0)
+    together = _together(CLASSES, train, 4, 0)
+    assert together.shape == (900, 4)
+    assert (together[:, 0] == np.arange(900)).all()
+    assert (CLASSES[together] == CLASSES[:, None]).all()
+    assert (train[together] == train[:, None]).all()
+    assert all(len(set(row)) == 4 for row in together)
+    assert _together(CLASSES, train, 200, 0) is None  # no class has so many
+
+
+def test_ranks_number_the_rows_of_each_key():
+    rank, count = _ranks(CLASSES, 5)
+    for value in range(5):
+        mine = value == CLASSES
+        assert sorted(rank[mine]) == list(range(mine.sum()))
+        assert (count[mine] == mine.sum()).all()
+
+
+class Noisy(HalvesData):
+    """Each observation sees its content through noise of its own, which fades when several are joined."""
+
+    name, size, grid = "noisy", 1200, False
+
+    def factors(self, index_B):
+        return torch.stack([index_B % 4, index_B // 4 % 4], 1)
+
+    def images(self, index_B):
+        noise = torch.sin(index_B * 12.9898) * 43758.5453 % 1 - 0.5
+        left = self.factors(index_B)[:, 0] / 3 + 0.8 * noise
+        return paint(torch.stack([left, self.factors(index_B)[:, 1] / 3], 1))
+
+
+def join(images):
+    codes = look(images)
+    return torch.cat([codes[..., :1].mean(-2, keepdim=True).expand_as(codes[..., :1]), codes[..., 1:]], -1)
+
+
+def test_joining_members_tells_the_class_better_and_the_style_knows_nothing():
+    what = Representation(look, 2, paint, parts=PARTS, encode_group=join)
+    found = group_accuracy(trained(what, data=Noisy()), members=(1, 2, 8), rows=900)
+    assert found.classes == 4
+    assert found.rows == 900
+    assert found.content[1] < found.content[2] < found.content[8]
+    assert found.content[8] > 0.9
+    assert found.style < 0.35
+    alone = group_accuracy(trained(what._replace(encode_group=None), data=Noisy()), members=(1, 2), rows=900)
+    assert alone.content == {1: found.content[1]}
+    few = group_accuracy(trained(what), members=(1, 2, 8))  # four observations of each class, two of them to test
+    assert list(few.content) == [1, 2]
+
+
+def test_what_a_user_can_mend_is_a_user_error():
+    with pytest.raises(UserError, match="codes_style: has shape"):
+        content_leak(CONTENT, STYLE[:5], CLASSES)
+    with pytest.raises(UserError, match="names no groups"):
+        group_accuracy(trained(supervision="none"))
+    with pytest.raises(UserError, match="0 parts"):
+        group_accuracy(trained(Representation(look, 2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("none", ()),
+        ("labels(n=3)", ()),
+        ("groups(by=['right'], size=2)", (1,)),
+        ("match(content=['left'])", (0,)),
+        ("triplets(by=['left', 'right'])", (0, 1)),
+        ("pairs(share=['right'])", (1,)),
+        ("pairs(k=1)", ()),
+    ],
+)
+def test_the_factors_that_groups_share(text, found):
+    assert shared_factors(text, HalvesData()) == found
+
+
+def test_groups_of_a_real_set():
+    assert shared_factors("groups(by=['digit'], size=2)", load_data("digits(size=8)")) == (0,)
+
+
+def test_a_set_to_test_on_is_never_trained_on():
+    what = Representation(look, 2, paint, parts=PARTS, encode_group=join)
+    seen, shown = Noisy(), Noisy()
+    shown.images = lambda index: 1 - Noisy.images(shown, index)  # a negative: what holds of one is wrong of the other
+    found = group_accuracy(trained(what, data=seen), test=shown, members=(1, 2), rows=400)
+    assert found.rows == 800
+    assert found.content[1] < 0.15
+    assert found.content[2] < 0.1
+    same = group_accuracy(trained(what, data=seen), test=seen, members=(1, 2), rows=400)
+    assert same.content[2] > same.content[1] > 0.4
+    with pytest.raises(UserError, match="1 classes; accepted are 2 to 500"):
+        group_accuracy(trained(what, data=seen), rows=1)

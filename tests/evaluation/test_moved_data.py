@@ -1,0 +1,228 @@
+"""A run is used where the data it was trained on are not: moved, or never there."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from tiny_mnist import write_mnist
+
+import unweave as uw
+from unweave.cli.app import app, guarded
+from unweave.contract import UserError
+from unweave.evaluation.classification import told_factors
+from unweave.model import load
+
+SHADES = ("dark", "light")
+
+
+def call(*words):
+    return guarded(lambda: app([str(word) for word in words], standalone_mode=False))
+
+
+def said(capsys):
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A run on a folder of wide pictures, whose preparation (pad, black) shows in what the model sees of them."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    for number in range(12):
+        Image.new("RGB", (24, 12), (20 * number, 200, 30)).save(tmp_path / "photos" / f"{number:02d}.png")
+    rows = ["file,shade", *(f"{number:02d}.png,{SHADES[number // 6]}" for number in (0, 1, 2, 9, 10, 11))]
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"
+    uw.train("m2", data, supervision="labels(n=4)", steps=2, batch=4, latents=2, device="cpu", out="run")
+    return tmp_path
+
+
+def test_what_is_noted_is_small_and_whole(home):
+    note = json.loads((home / "run" / "model.json").read_text())
+    assert note["data"]["shape"] == [3, 8, 8] and note["data"]["labels"] == [2] and note["data"]["labelled"] == 4
+    assert note["pictures"] == {"size": 8, "fit": "pad", "channels": "rgb", "background": "black", "white": 65535}
+    assert note["labels"][0]["factor"] == "shade" and note["labels"][0]["values"] == list(SHADES)
+    whole, alone = load(home / "run"), load(home / "run", with_data=False)
+    assert [told._replace(known=frozenset()) for told in told_factors(whole)] == told_factors(alone)
+    for name, weight in whole.method.state_dict().items():
+        assert torch.equal(weight, alone.method.state_dict()[name])
+
+
+def test_new_pictures_without_the_training_data(home):
+    before = uw.predict("run", "photos")
+    shutil.move("photos", "elsewhere")
+    (home / "labels.csv").unlink()
+    after = uw.predict("run", "elsewhere")
+    assert list(after) == ["file", "shade", "shade_confidence"] and len(after) == 12
+    pd.testing.assert_frame_equal(before.drop(columns="file"), after.drop(columns="file"))
+    assert call("predict", "run", "elsewhere/00.png", "-o", "one.csv") == 0
+    assert pd.read_csv("one.csv")["file"].tolist() == ["elsewhere/00.png"]
+    assert call("encode", "run", "elsewhere", "-o", "codes.npz") == 0 and np.load("codes.npz")["codes"].shape[0] == 12
+    with pytest.raises(UserError, match="were not read, only its model"):
+        load("run", with_data=False).data.images(torch.arange(2))
+    with pytest.raises(UserError, match="was loaded without its data; give data to classify"):
+        uw.predict(load("run", with_data=False))
+
+
+def test_other_data_with_known_classes_without_the_training_data(home):
+    shutil.copytree("photos", "others")
+    (home / "others" / "00.png").unlink()
+    other = uw.load_data("others", factors="labels.csv", size=8, fit="pad", background="black")
+    shutil.move("photos", "elsewhere")
+    frame = uw.predict("run", other)
+    assert frame["shade_true"].notna().sum() == 5 and "shade_labelled" not in frame
+    assert 0 <= uw.class_error("run", other)["shade"] <= 1
+
+
+def test_where_the_data_are_needed_one_line_says_how_to_name_them(home, capsys):
+    frame = uw.predict("run")
+    shutil.move("photos", "elsewhere")
+    for command in ("predict", "report", "evaluate"):
+        assert call(command, "run") == 2
+        line = said(capsys)
+        assert f"run 'run' was trained on data '{home / 'photos'}', which is not there" in line and "--data" in line
+    assert not (home / "predicted.csv").exists() and not (home / "report.html").exists()
+    assert call("predict", "run", "--data", "elsewhere") == 0
+    again = pd.read_csv("predicted.csv")
+    assert again["shade_labelled"].sum() == 4 and again["shade"].tolist() == frame["shade"].tolist()
+    shutil.move("labels.csv", "table.csv")
+    assert call("evaluate", "run", "--data", "elsewhere") == 2
+    assert f"was trained on factors '{home / 'labels.csv'}', which is not there" in said(capsys)
+    assert call("evaluate", "run", "--data", "elsewhere", "--factors", "table.csv") == 0
+    capsys.readouterr()
+    assert call("predict", "run", "--data", "elsewhere", "--factors", "table.csv", "-o", "table.csv") == 2
+    assert "out 'table.csv' is the table the run learned from" in said(capsys)
+
+
+def test_an_interrupted_run_goes_on_with_moved_data(home, capsys):
+    class Stop(Exception):
+        pass
+
+    def stop(record):
+        raise Stop
+
+    same = dict(supervision="labels(n=4)", batch=4, latents=2, device="cpu")
+    data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"
+    with pytest.raises(Stop):
+        uw.train("m2", data, steps=4, log_every=2, checkpoint_every=2, observe=stop, out="cut", **same)
+    whole = uw.train("m2", data, steps=4, log_every=2, checkpoint_every=2, out="whole", **same)
+    shutil.move("photos", "elsewhere")
+    assert call("train", "--resume", "cut") == 2
+    assert "which is not there; put it back, or say where it is now: --data of" in said(capsys)
+    assert call("train", "--resume", "cut", "--data", "elsewhere") == 0
+    for name, weight in load("cut", with_data=False).method.state_dict().items():
+        assert torch.equal(weight, whole.method.state_dict()[name])
+    assert call("compare", "cut", "whole", "--data", "elsewhere", "-o", "beside") == 0
+    assert len(pd.read_csv("beside/scores.csv")) == 2
+
+
+def test_files_of_the_field_may_move_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    write_mnist(tmp_path / "here", train=40)
+    uw.train("vae", "mnist(path='here', size=8)", steps=1, batch=4, net="small", latents=2, device="cpu", out="run")
+    shutil.move("here", "there")
+    assert call("evaluate", "run", "--metrics", "active_dimensions") == 2
+    assert "which is not there; put it back, or say where it is now" in said(capsys)
+    assert call("evaluate", "run", "--metrics", "active_dimensions", "--data", "there") == 0
+    assert call("evaluate", "run", "--factors", "labels.csv") == 2
+    assert "factors 'labels.csv' cannot be given to run 'run': its data are 'mnist', no table" in said(capsys)
+
+
+def test_what_is_not_accepted(home, capsys):
+    assert call("predict", "run", "photos", "--data", "photos") == 2
+    assert "data 'photos' says where the run's own data are now, and 'photos' which to classify" in said(capsys)
+    (home / "photos" / "00.png").unlink()
+    assert call("report", "run", "--data", "photos") == 2
+    assert "are not those the run was made with (12 then, 11 now)" in said(capsys)
+    uw.train("vae", "digits", steps=1, batch=4, net="small", out="digits_run", device="cpu")
+    assert call("report", "digits_run", "--data", "photos") == 2
+    assert "data 'photos' cannot be given to run 'digits_run': its data are 'digits', no files" in said(capsys)
+
+
+def test_a_run_from_before_reads_its_data(home):
+    (home / "run" / "model.json").unlink()
+    assert len(uw.predict("run", "photos")) == 12
+    shutil.move("photos", "elsewhere")
+    with pytest.raises(UserError, match="which is not there"):
+        uw.predict("run", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"data": {}}', '{"data": {"shape": 3}, "pictures": null, "labels": []}']
+)
+def test_a_damaged_note_is_one_line(home, content):
+    (home / "run" / "model.json").write_text(content)
+    with pytest.raises(UserError, match="run 'run' is damaged: .*model.json"):
+        uw.predict("run", "photos")
+    assert len(uw.predict("run")) == 12  # with its data there is no need of it
+
+
+def test_a_part_of_a_folder_prepares_pictures_as_the_folder_does(home):
+    part = uw.load_data('subset(data=\'folder(path="photos", size=8, fit="pad", background="black")\', first=8)')
+    uw.train("vae", part, steps=1, batch=4, net="small", latents=2, device="cpu", out="part")
+    assert json.loads((home / "part" / "model.json").read_text())["pictures"]["fit"] == "pad"
+
+
+def test_a_fleet_notes_it_too(home):
+    data = uw.load_data("photos", factors="labels.csv", size=8)
+    same = {
+        "method": "m2",
+        "data": data,
+        "supervision": "labels",
+        "steps": 1,
+        "batch": 4,
+        "latents": 2,
+        "device": "cpu",
+    }
+    for trained in uw.fit([{**same, "seed": seed} for seed in (0, 1)], out=home / "fleet"):
+        assert json.loads((trained.folder.path / "model.json").read_text())["labels"][0]["values"] == list(SHADES)
+
+
+def test_a_run_that_is_not_finished_says_so(home, capsys):
+    class Stop(Exception):
+        pass
+
+    def stop(record):
+        if record.step == 4:
+            raise Stop
+
+    data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"
+    same = dict(supervision="labels(n=4)", batch=4, latents=2, device="cpu", log_every=1)
+    for method, every in (("m2", 3), ("m1", 2)):
+        with pytest.raises(Stop):
+            uw.train(method, data, steps=6, checkpoint_every=every, observe=stop, out=method, **same)
+    assert call("predict", "m2") == 0
+    assert "run 'm2' is unfinished: its weights are of step 3 of 6." in said(capsys)
+    assert call("report", "m2") == 0
+    assert "it stands at step 3" in (home / "report.html").read_text()
+    assert call("predict", "m1") == 2
+    assert "run 'm1' is unfinished, and its classes come with its last stage; go on with it: unweave" in said(capsys)
+
+
+def test_a_column_called_file_leaves_the_pictures_their_names(home):
+    table = (home / "labels.csv").read_text().replace("file,shade", "image,file")
+    (home / "labels.csv").write_text(table)
+    data = "folder(path='photos', factors='labels.csv', size=8)"
+    uw.train("m2", data, supervision="labels(n=4)", steps=1, batch=4, latents=2, device="cpu", out="files")
+    frame = uw.predict("files")
+    assert frame["picture"].tolist()[:2] == ["00.png", "01.png"] and set(frame["file"]) <= set(SHADES)
+
+
+def test_a_table_without_names_of_its_columns_is_told(home):
+    (home / "bare.csv").write_text((home / "labels.csv").read_text().partition("\n")[2])
+    with pytest.raises(UserError, match="has no line with the names of its columns: the first one names .*'00.png'"):
+        uw.load_data("photos", factors="bare.csv", size=8)
+
+
+def test_a_report_of_a_folder_of_runs(home):
+    shutil.copytree("run", "many/one")
+    shutil.copytree("run", "many/two")
+    assert call("report", "many", "run", "-o", "all.html") == 0
+    page = (home / "all.html").read_text()
+    assert all(page.count(f"({name})") for name in ("one", "two", "run"))

@@ -1,0 +1,122 @@
+"""What the codes of all images are worth, on models whose answers are known."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from unweave.contract import Part, Representation, UserError
+from unweave.data import load_data
+from unweave.data.dataset import Dataset
+from unweave.evaluation.codes import encode_table
+from unweave.evaluation.prior_match import fit_classifier, prior_fit, sampled_codes
+
+
+class Shades(Dataset):
+    """Images of 8 x 8 all of one shade from 0 to 1, the codes of which are known: dark and bright ones are classes."""
+
+    name, shape, size = "shades", (1, 8, 8), 1000
+    factor_names, factor_sizes, factor_values = ("bright",), (2,), ((0.0, 1.0),)
+    grid, options = False, {}
+
+    def images(self, index_B):
+        return ((index_B.float() + 0.5) / self.size)[:, None, None, None].expand(-1, 1, 8, 8)
+
+    def factors(self, index_B):
+        return (index_B >= self.size // 2).long()[:, None]
+
+
+def normal_code(images):
+    """The quantile of a shade: over all images a standard normal code, and a second coordinate of noise."""
+    shade = images.mean((1, 2, 3)).double()
+    first = math.sqrt(2.0) * torch.erfinv(2.0 * shade - 1.0)
+    other = math.sqrt(2.0) * torch.erfinv(2.0 * ((shade * 618.034) % 1.0).clamp(1e-3, 1 - 1e-3) - 1.0)
+    return torch.stack([first, other], 1).float()
+
+
+def shade_of(codes):
+    return (0.5 * (1.0 + torch.erf(codes[:, 0] / math.sqrt(2.0))))[:, None, None, None].expand(-1, 1, 8, 8)
+
+
+PERFECT = Representation(normal_code, 2, shade_of)
+
+
+@pytest.fixture(scope="module")
+def shades():
+    return Shades()
+
+
+@pytest.fixture(scope="module")
+def classifier(shades):
+    return fit_classifier(shades, "bright", steps=150)
+
+
+def test_a_perfect_model_has_nothing_to_be_said_against(shades, classifier):
+    found = prior_fit(PERFECT, shades, classifier, labels=(100, 900, 5000))
+    assert classifier.error < 0.02 and classifier.true_Y.tolist() == [500, 500]
+    assert abs(found.mmd) < 0.003 and abs(found.log_det) < 0.15
+    assert found.squared_error < 1e-6 and found.class_divergence < 0.005
+    assert set(found.label_errors) == {100, 900} and found.label_errors[900] < 0.03
+
+
+def test_codes_half_as_wide_are_seen_by_what_looks_at_the_prior_alone(shades, classifier):
+    narrow = Representation(lambda x: 0.5 * normal_code(x), 2, lambda z: shade_of(2.0 * z))
+    good, found = (prior_fit(what, shades, classifier) for what in (PERFECT, narrow))
+    assert found.log_det == pytest.approx(good.log_det + 2 * math.log(0.25), abs=1e-3)
+    assert found.mmd > good.mmd + 0.01
+    assert found.squared_error < 1e-6 and found.label_errors == good.label_errors
+
+
+def test_a_decoder_of_one_class_has_a_divergence_of_log_2(shades, classifier):
+    dark = PERFECT._replace(decode=lambda z: 0.0 * shade_of(z) + 0.1)
+    found = prior_fit(dark, shades, classifier)
+    assert found.class_divergence == pytest.approx(math.log(2))
+    shade = (np.arange(1000) + 0.5) / 1000
+    assert found.squared_error == pytest.approx(64 * ((shade - 0.1) ** 2).mean(), rel=1e-4)
+
+
+def test_variances_of_the_encoder_count(shades, classifier):
+    """Means of variance 0.75 and posteriors of variance 0.25 fill the prior together; the means alone do not."""
+    quarter = math.log(0.25)
+    both = Representation(
+        lambda x: math.sqrt(0.75) * normal_code(x),
+        2,
+        shade_of,
+        lambda x: (math.sqrt(0.75) * normal_code(x), torch.full((len(x), 2), quarter)),
+    )
+    assert prior_fit(both, shades, classifier).log_det == pytest.approx(0.0, abs=0.2)
+    alone = prior_fit(both._replace(posterior=None), shades, classifier)
+    assert alone.log_det == pytest.approx(2 * math.log(0.75), abs=0.15)
+    table = encode_table(both, shades, rows=None, seed=0)
+    noise = (sampled_codes(table, np.random.default_rng(0)) - table.codes) / 0.5
+    assert noise.var() == pytest.approx(1.0, abs=0.1)
+
+
+def test_equal_seeds_give_equal_numbers_and_leave_the_generator_alone(shades):
+    state = torch.get_rng_state()
+    first, again, other = (fit_classifier(shades, "bright", steps=3, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert first.error == again.error
+    told = [prior_fit(PERFECT, shades, one, rows=300, seed=seed) for one, seed in ((first, 5), (again, 5), (other, 6))]
+    assert told[0] == told[1] != told[2]
+
+
+def test_digits_can_be_told_from_pixels():
+    assert fit_classifier(load_data("digits(size=8)"), "digit", steps=300, batch=64).error < 0.15
+
+
+def test_what_cannot_be_is_refused_in_one_line(shades, classifier):
+    cases = [
+        (lambda: fit_classifier(shades, "colour"), "factor 'colour'"),
+        (lambda: fit_classifier(shades, "bright", net="huge"), "net 'huge'"),
+        (lambda: prior_fit(PERFECT._replace(decode=None), shades, classifier), "no decoder"),
+        (
+            lambda: prior_fit(PERFECT._replace(parts=(Part("y", 2, classes=True),)), shades, classifier),
+            "part of classes",
+        ),
+    ]
+    for call, message in cases:
+        with pytest.raises(UserError, match=message) as told:
+            call()
+        assert "\n" not in str(told.value)

@@ -1,0 +1,124 @@
+"""What the tests of the adversarial autoencoders share: a tiny problem, and the terms of the losses written out."""
+
+import functools
+import math
+
+import torch
+from torch import nn
+
+import unweave as uw
+from unweave.config import resolve
+from unweave.contract import Batch, DataInfo, knobs
+from unweave.engine.loop import Loop, advance
+from unweave.engine.program import initial_state
+from unweave.nn import networks
+from unweave.nn.discriminator import Critic
+from unweave.training.build import build, build_program, optimizer_settings
+
+DRAWS = {"normal": torch.randn, "uniform": torch.rand}
+
+
+class Headed:
+    """A method on random 8 x 8 images in double precision, told of one factor with 4 classes."""
+
+    def __init__(self, cls, *, batch=6, labels=(4,), latents=3, **arguments):
+        self.draw = torch.Generator().manual_seed(1)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.method = cls(DataInfo((1, 8, 8), 100, labels), latents=latents, net="small", **arguments).double()
+        with torch.no_grad():  # away from zero biases
+            for parameter in self.method.parameters():
+                parameter += 0.1 * self.random(torch.randn, *parameter.shape)
+        x, labelled = (self.random(torch.rand, batch, 1, 8, 8) for _ in range(2))
+        told = torch.arange(batch)[:, None] % (labels or (1,))[0]
+        self.batch = Batch(x=x, labelled=labelled, labels=told)
+        sizes = {"B": batch, "Z": latents}
+        self.noise = {
+            name: self.random(DRAWS[want.kind], *(sizes.get(d, d) for d in want.dims))
+            for name, want in self.method.noise.items()
+        }
+
+    def random(self, kind, *shape):
+        return kind(shape, generator=self.draw, dtype=torch.float64)
+
+    def out(self, phase, **hyper):
+        values = {name: torch.tensor(hyper.get(name, knob.default)) for name, knob in knobs(type(self.method)).items()}
+        return self.method(self.batch, self.noise, self.method.Hyper(**values), torch.tensor(0), phase=phase)
+
+    def raw(self, x):
+        """Style and logits of a batch to learn from: layer by layer, normalised by torch's own function."""
+        encoder = self.method.autoencoder.encoder
+        for n, layer in enumerate(encoder.layers):
+            x = layer(x)
+            if str(n) in encoder.norms:
+                x = normed(x, encoder.norms[str(n)])
+        style, logits = x[:, : self.method.latents], x[:, self.method.latents : x.shape[1] // 2]
+        style = style if encoder.style is None else normed(style, encoder.style)
+        return style, logits if encoder.last is None else normed(logits, encoder.last)
+
+    def recon(self, code):
+        """Cross-entropy of the pixels, written out."""
+        chance = self.method.autoencoder.decoder(code).sigmoid()
+        x = self.batch.x
+        return -(x * chance.log() + (1 - x) * (1 - chance).log()).flatten(1).sum(1).mean()
+
+    def one_hot(self, classes):
+        return torch.stack(
+            [torch.eye(classes, dtype=torch.float64)[int(u * classes)] for u in self.noise["place"][:, 0]]
+        )
+
+
+def normed(x, norm):
+    return nn.functional.batch_norm(x, None, None, norm.gain_F, norm.shift_F, training=True)
+
+
+def chance(critic, codes):
+    """D: the probability of being from the prior."""
+    return critic(codes).softmax(1)[:, 1]
+
+
+def critic_by_hand(critic, codes, prior):
+    return -0.5 * (chance(critic, prior).log() + (1 - chance(critic, codes)).log()).mean()
+
+
+def dense(shape, latents, width=64):
+    """A network small enough for a test."""
+    pixels = math.prod(shape)
+    encoder = [nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
+    decoder = [nn.Linear(latents, width), nn.ReLU(), nn.Linear(width, pixels), nn.Unflatten(1, shape)]
+    return nn.Sequential(*encoder, nn.Linear(width, 2 * latents)), nn.Sequential(*decoder)
+
+
+def program_on_digits(monkeypatch, cls, supervision="none", *, lr=2e-3, seed=0, **settings):
+    """A method with small networks and what the engine needs, on 8 x 8 handwritten digits."""
+    monkeypatch.setitem(networks.DENSE, "makhzani", dense)
+    monkeypatch.setattr(f"{cls.__module__}.Critic", functools.partial(Critic, width=64))
+    data = uw.load_data("digits")
+    fixed, hyper = resolve(cls, {"net": "makhzani", **settings})
+    config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": "cpu", "batch": 64, "precision": "float32"}
+    config |= {"optimizer": optimizer_settings(cls, lr, 0.0), "supervision": supervision}
+    method = build(cls, config, data)
+    return method, build_program(config, method, data)
+
+
+def trained_on_digits(monkeypatch, cls, supervision="none", *, steps, **settings):
+    """The trained method, its last logs, and all 1797 images with their digits."""
+    method, program = program_on_digits(monkeypatch, cls, supervision, **settings)
+    runner = Loop(program, initial_state(method))
+    logs = runner.run(steps)
+    method.load_state_dict({**runner.state.params, **runner.state.buffers})
+    everything = torch.arange(1797)
+    data = program.sample.data
+    return method, logs, data.images(everything), data.factors(everything)[:, 0]
+
+
+def moved_by_phase(method, program):
+    """Which attributes of the method each phase of one step moves, by the first part of the parameters' names."""
+    found, state, phases = {}, initial_state(method), dict(method.phases)
+    for name, movers in phases.items():
+        method.phases = {name: movers}
+        after, _ = advance(program._replace(method=method), state)
+        moved = {n for n in state.params if not torch.equal(state.params[n], after.params[n])}
+        found[name] = {".".join(n.split(".")[:2]) if n.startswith("autoencoder") else n.split(".")[0] for n in moved}
+    method.phases = phases
+    return found

@@ -1,0 +1,152 @@
+"""The table every metric reads: which factors are classes, what is missing, what is refused, how it is split."""
+
+import numpy as np
+import pytest
+import torch
+
+from unweave.contract import UserError
+from unweave.metrics.inputs import bin_edges, classes, distinct, read_table, read_test, subsample, varying
+
+RNG = np.random.default_rng(0)
+CODES = RNG.normal(size=(100, 3))
+CLASSES = RNG.integers(4, size=100)
+MEASURED = RNG.normal(size=100)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (CLASSES, "discrete"),
+        (CLASSES > 1, "discrete"),
+        (CLASSES.astype(np.uint8), "discrete"),
+        (np.arange(100), "discrete"),  # whole-number dtypes are classes, however many
+        (CLASSES.astype(np.float32), "discrete"),
+        (np.arange(100.0), "discrete"),
+        (CLASSES / 7, "discrete"),  # no whole numbers, but they repeat
+        (MEASURED, "continuous"),
+        (MEASURED.round(1), "continuous"),  # hardly repeat
+        (np.where(CLASSES == 0, np.nan, CLASSES), "discrete"),
+        (np.full(100, np.nan), "discrete"),
+    ],
+)
+def test_kinds_are_told_apart(column, kind):
+    assert read_table(CODES, np.asarray(column)[:, None]).kinds == (kind,)
+
+
+def test_kinds_are_told_column_by_column_or_given():
+    both = np.column_stack([CLASSES, MEASURED])
+    assert read_table(CODES, both).kinds == ("discrete", "continuous")
+    assert read_table(CODES, both, kinds="continuous").kinds == ("continuous", "continuous")
+    assert read_table(CODES, both, kinds=["continuous", "discrete"]).kinds == ("continuous", "discrete")
+    with pytest.raises(UserError, match="kinds: names 3 factors; accepted is one of each of the 2"):
+        read_table(CODES, both, kinds=["discrete"] * 3)
+    with pytest.raises(UserError, match="kinds: 'ordinal' is unknown; accepted are discrete and continuous"):
+        read_table(CODES, both, kinds="ordinal")
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.bool]
+)
+def test_tensors_of_any_dtype(dtype):
+    table = read_table(torch.tensor(CODES).to(dtype), torch.tensor(CLASSES)[:, None])
+    assert table.codes.dtype == table.factors.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("codes", "factors", "message"),
+    [
+        ([[np.nan], [1.0]], [[0], [1]], "codes: contains NaN or infinity; accepted are finite numbers"),
+        ([[np.inf], [1.0]], [[0], [1]], "codes: contains NaN or infinity"),
+        ([[0.0], [1e200]], [[0], [1]], r"codes: reaches 1e\+200; accepted are numbers up to 1e\+150"),
+        ([[0.0], [1.0]], [[0], [-np.inf]], "factors: contains infinity; .* NaN where a value is missing"),
+        ([0.0, 1.0], [[0], [1]], r"codes: has shape \(2,\)"),
+        ([[0.0], [1.0]], [[0], [1], [2]], "factors: has 3 rows but codes has 2"),
+        ([["a"], ["b"]], [[0], [1]], "codes: holds <U1"),
+        ([[0.0], [1.0]], [["a"], ["b"]], "factors: holds <U1"),
+        (np.zeros((0, 2)), np.zeros((0, 2)), r"codes: has shape \(0, 2\)"),
+        (np.zeros((2, 2)) * 1j, [[0], [1]], "codes: holds complex128"),
+    ],
+)
+def test_what_cannot_be_read_is_named(codes, factors, message):
+    with pytest.raises(UserError, match=message):
+        read_table(codes, factors)
+
+
+def test_classes_are_numbered_without_gaps_and_missing_rows_left_out():
+    table = read_table(CODES[:5], np.array([[9.0], [np.nan], [-3.0], [9.0], [4.0]]))
+    rows, labels = classes(table, 0)
+    assert rows.tolist() == [0, 2, 3, 4] and labels.tolist() == [2, 0, 2, 1]
+
+
+def test_classes_of_a_continuous_factor_are_bins():
+    table = read_table(CODES, MEASURED[:, None])
+    rows, labels = classes(table, 0)
+    cells = np.digitize(MEASURED, np.histogram(MEASURED, 20)[1][:-1])
+    np.testing.assert_array_equal(labels, np.unique(cells, return_inverse=True)[1])
+    assert len(rows) == 100
+
+
+def test_classes_like_those_of_another_table():
+    train = read_table(CODES[:4], np.array([[1.0], [5.0], [5.0], [8.0]]), kinds="discrete")
+    test = read_table(CODES[:4], np.array([[8.0], [2.0], [1.0], [np.nan]]), kinds="discrete")
+    rows, labels = classes(test, 0, like=train)
+    assert rows.tolist() == [0, 1, 2] and labels.tolist() == [2, 3, 0]  # 2.0 was never seen: the class after the last
+    measured = read_table(CODES, MEASURED[:, None])
+    np.testing.assert_array_equal(classes(measured, 0, like=measured)[1], classes(measured, 0)[1])
+    beyond = read_table(CODES[:2], np.array([[-99.0], [99.0]]), kinds="continuous")
+    assert classes(beyond, 0, like=measured)[1].tolist() == [0, classes(measured, 0)[1].max()]
+
+
+def test_distinct_equals_unique():
+    for values in (np.array([3.0, 1.0, 3.0]), np.array([0.5, 1.0]), np.array([1e9, -1e9, 0.0]), np.empty(0)):
+        np.testing.assert_array_equal(distinct(values), np.unique(values))
+
+
+def test_factors_that_vary():
+    factors = np.column_stack([np.zeros(100), CLASSES, np.full(100, np.nan), np.where(CLASSES == 0, 1.0, np.nan)])
+    assert varying(read_table(CODES, factors)) == [1]
+    with pytest.raises(UserError, match="factors: no column varies over 100 rows"):
+        varying(read_table(CODES, factors[:, [0, 2, 3]]))
+
+
+def test_edges_are_those_of_np_histogram():
+    for column in (MEASURED, np.full(5, 3.0), np.arange(7.0)):
+        np.testing.assert_array_equal(bin_edges(column, 20), np.histogram(column, 20)[1][:-1])
+
+
+def test_split_by_the_seed_is_two_to_one_and_loses_nothing():
+    table = read_table(CODES, CLASSES[:, None])
+    train, test = read_test(table, None, 3)
+    assert (len(train.codes), len(test.codes)) == (67, 33)
+    both = np.concatenate([train.codes, test.codes])
+    np.testing.assert_array_equal(np.sort(both, axis=0), np.sort(CODES, axis=0))
+    again, other = read_test(table, None, 3)[1], read_test(table, None, 4)[1]
+    assert np.array_equal(again.codes, test.codes) and not np.array_equal(other.codes, test.codes)
+    with pytest.raises(UserError, match="codes: has 1 rows; accepted are 2 or more"):
+        read_test(read_table(CODES[:1], CLASSES[:1, None]), None, 0)
+
+
+def test_split_of_a_large_table_takes_the_fields_numbers():
+    large = read_table(np.zeros((40_000, 1)), np.arange(40_000)[:, None])
+    train, test = read_test(large, None, 0)
+    assert (len(train.codes), len(test.codes)) == (10_000, 5_000)
+    assert not set(train.factors[:, 0]) & set(test.factors[:, 0])
+
+
+def test_a_given_test_set_must_fit():
+    table = read_table(CODES, np.column_stack([CLASSES, MEASURED]))
+    train, test = read_test(table, (CODES[:9], np.zeros((9, 2))), 0)
+    assert train is table and test.kinds == table.kinds and len(test.codes) == 9
+    with pytest.raises(UserError, match="test: its codes have 2 columns; accepted are the 3"):
+        read_test(table, (CODES[:9, :2], np.zeros((9, 2))), 0)
+    with pytest.raises(UserError, match="test: its factors have 1 columns; accepted are the 2"):
+        read_test(table, (CODES[:9], np.zeros((9, 1))), 0)
+    with pytest.raises(UserError, match="test: its codes: contains NaN"):
+        read_test(table, (np.full((9, 3), np.nan), np.zeros((9, 2))), 0)
+
+
+def test_subsample():
+    table = read_table(CODES, CLASSES[:, None])
+    assert subsample(table, 100, 0) is table
+    part = subsample(table, 10, 0)
+    assert part.codes.shape == (10, 3) and np.array_equal(part.codes, subsample(table, 10, 0).codes)

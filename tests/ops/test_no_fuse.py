@@ -1,0 +1,13 @@
+"""Numbers computed once are the numbers, also when they are recorded."""
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from unweave.ops.no_fuse import once
+
+
+def test_the_same_numbers():
+    values = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(once(values), values)
+    assert torch.equal(make_fx(lambda t: once(t) * 2)(values)(values + 1), 2 * values + 2)
+    assert once(torch.tensor(3)) == 3

@@ -1,0 +1,31 @@
+"""The first number of a page about classes."""
+
+import re
+
+import numpy as np
+import pandas as pd
+
+import unweave as uw
+from unweave.data.user.arrays import Arrays
+from unweave.data.user.factor_table import factor_table
+from unweave.report import report
+
+COLOURS = ("red", "green", "blue")
+
+
+def test_the_first_number_is_no_accuracy_where_all_known_classes_were_labelled(tmp_path):
+    """A folder's table is all that is known: whoever gives back its own labels has shown nothing yet."""
+    names = [COLOURS[row % 3] if row < 30 else None for row in range(40)]
+    images = np.random.default_rng(0).random((40, 1, 8, 8)).astype(np.float32)
+    data = Arrays(images, factor_table({"colour": pd.Series(names, dtype=object)})[0])
+    options = {"steps": 2, "batch": 8, "latents": 2, "device": "cpu"}
+    heads = []
+    for number, supervision in enumerate(("labels", "labels(n=12)")):
+        model = uw.train("m2", data, supervision=supervision, out=tmp_path / f"run{number}", **options)
+        page = report([model], tmp_path / "r.html").read_text()
+        heads.append(re.search(r'<p class="name">([^<]+)</p>\s*<p class="big">([^<]+)<span>([^<]+)<', page).groups())
+        assert (
+            ("On its own labels" in page) == ("every image with a known colour was labelled" in page) == (number == 0)
+        )
+    assert heads[0] == ("Classes of colour", "3", " from 30 labels")
+    assert heads[1][0] == "Right colour" and heads[1][2] == " %"

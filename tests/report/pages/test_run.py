@@ -1,0 +1,311 @@
+"""The report: self-contained, complete, safe against hostile names and missing numbers."""
+
+import html
+import json
+import math
+import re
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import unweave as uw
+from unweave.contract import Representation, UserError
+from unweave.evaluation.evaluate import Evaluation
+from unweave.metrics import METRICS
+from unweave.model import Trained
+from unweave.report import repeat_command, report, save_samples, traversal_picture
+from unweave.report.charts.curves import charts, read_lines, ticks
+from unweave.report.images import latent_order, shares, to_pixels
+from unweave.report.words import comparison, differences, findings, number, run_labels, short, trained_in
+
+
+def tiny(folder, method="beta_vae", **settings):
+    options = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "log_every": 1, "device": "cpu", **settings}
+    return uw.train(method, "digits(size=8)", out=folder, **options)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    tiny(root / "first")
+    tiny(root / "second", beta=16, seed=1, lr=1e-3)
+    return root
+
+
+@pytest.fixture(scope="module")
+def page(runs):
+    return report([runs / "first"], runs / "one.html").read_text()
+
+
+def visible(page):
+    """The page's text, without tags and with single spaces."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", body)))
+
+
+def fake_result(information, kl, scores=None):
+    information = np.asarray(information, dtype=float)
+    names = tuple(f"f{k}" for k in range(information.shape[1]))
+    scores = {"mig": 0.5, "factor_vae": 0.5} if scores is None else scores
+    return Evaluation(scores, names, information, np.ones(len(names)), np.asarray(kl, dtype=float), 10, 0)
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_page_asks_for_nothing_from_outside(page):
+    addresses = re.findall(r"""(?:src|href|srcset|action)\s*=\s*["']?([^"'\s>]+)""", page)
+    assert addresses
+    assert all(a.startswith(("data:image/png;base64,", "#")) for a in addresses)
+    assert not re.search(r"https?://|@import|url\(|<script|<link", page)
+
+
+def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
+    assert "s on CPU" in page
+    told = visible(page)
+    config = json.loads((runs / "first" / "config.json").read_text())
+    scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
+    assert "beta-VAE on digits (8 × 8, grey), 3 steps of 4 images, seed 0." in told
+    assert repeat_command(config) in told
+    for name, value in scores.items():
+        assert f"{METRICS[name].title} {number(value)}" in told
+        assert METRICS[name].sentence in told
+    for latent in ("z0", "z1", "z2"):
+        assert re.search(rf'alt="{latent} moved from', page)
+    assert "reconstruction" in told
+    assert page.count("<svg") == 3
+
+
+def test_pictures_are_whole_png(page):
+    import base64
+    import io
+
+    for text in re.findall(r'src="data:image/png;base64,([^"]+)"', page):
+        image = Image.open(io.BytesIO(base64.b64decode(text)))
+        assert image.mode == "LA"
+        assert image.size == (9 * 32 + 8, 32)
+
+
+def test_several_runs_are_compared_on_top(runs):
+    page = report([runs / "first", uw.load(runs / "second")], runs / "two.html").read_text()
+    told = visible(page)
+    assert "beta-VAE, beta 4" in told
+    assert "beta-VAE, beta 16" in told
+    assert "The latents side by side" in told
+    assert "What differs" in told
+    assert "Both were trained on digits" in told
+    assert page.count("<article") == 2
+    assert 'href="#run1"' in page
+    assert 'class="curve run0"' in page
+    assert 'class="curve run1"' in page
+    assert told.index("The latents side by side") < told.index("Run 1 of 2")
+
+
+def test_many_latents_are_folded_away_but_for_the_most_informative(tmp_path, monkeypatch):
+    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", -1.0)
+    page = report([tiny(tmp_path / "many", latents=15)], tmp_path / "r.html").read_text()
+    shown, folded = page.split('<details class="unused">')[0], page.split('<details class="unused">')[1]
+    assert shown.count("moved from") == 12 * 3  # each from three images
+    assert folded.partition("</details>")[0].count("moved from") == 3
+    assert "The other 3 in use: z" in folded
+
+
+def test_large_pages_show_each_latent_once(runs, tmp_path, monkeypatch):
+    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 0.0)
+    monkeypatch.setattr("unweave.report.pages.run.MOST_PIXELS", 1)
+    page = report([runs / "first", runs / "second"], tmp_path / "r.html").read_text()
+    assert visible(page).count("Its latents are shown above.") == 2
+    assert len(re.findall(r'alt="z\d moved', page)) == 6
+
+
+def test_hostile_names_are_escaped(runs, tmp_path):
+    folder = tmp_path / "<script>alert(1)<"
+    shutil.copytree(runs / "first", folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["versions"]["git"] = "<img src=x onerror=alert(2)>"
+    (folder / "config.json").write_text(json.dumps(config))
+    page = report([folder, folder], tmp_path / "r.html", title='"><script>alert(3)</script>').read_text()
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert "&lt;script&gt;alert(3)" in page
+
+
+def test_unused_latents_are_set_apart(runs, tmp_path, monkeypatch):
+    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 1e9)
+    page = report([runs / "first"], tmp_path / "r.html").read_text()
+    assert "3 unused latents: z" in visible(page)
+    assert page.count('class="row dead"') == 3
+    assert "0 of 3" in visible(page)
+    assert traversal_picture(uw.load(runs / "first")).startswith(b"\x89PNG")  # a picture all the same
+
+
+def test_numbers_that_are_none_leave_the_page_whole(runs, tmp_path, monkeypatch):
+    folder = tmp_path / "broken"
+    shutil.copytree(runs / "first", folder)
+    with open(folder / "log.jsonl", "a") as log:
+        log.write('{"stage": 0, "step": 4, "loss": NaN, "recon": Infinity, "only_nan": NaN}\n')
+    nothing = fake_result(np.full((3, 1), math.nan), [math.nan] * 3, {"mig": math.nan})
+    monkeypatch.setattr("unweave.report.pages.run.evaluate", lambda *a, **k: nothing)
+    page = report([folder, folder], tmp_path / "r.html").read_text()
+    assert "nan" not in visible(page).replace("NaN", "nan").split("config.json")[0].lower()
+    assert "only nan" not in page
+    assert "–" in visible(page)
+
+
+def test_method_without_decoder_says_so(runs, tmp_path):
+    trained = uw.load(runs / "first")
+    whole = trained.method.representation()
+    trained.method.representation = lambda: Representation(whole.encode, whole.latents)
+    told = visible(report([trained], tmp_path / "r.html").read_text())
+    assert "This method has no decoder" in told
+    save_samples(trained._replace(folder=type(trained.folder)(tmp_path)))
+    assert not (tmp_path / "samples").exists()
+
+
+def test_unfinished_run_and_one_without_log(runs, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(runs / "first", folder)
+    (folder / "weights.safetensors").unlink()
+    assert "it stands at step 3" in visible(report([_longer(folder)], tmp_path / "a.html").read_text())
+    (folder / "log.jsonl").unlink()
+    assert "How it learned" not in report([folder], tmp_path / "b.html").read_text()
+
+
+def _longer(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "steps": 9}))
+    return folder
+
+
+def test_method_of_ones_own_gets_no_command(runs, tmp_path):
+    trained = uw.load(runs / "first")
+    trained = Trained(trained.folder, {**trained.config, "method": "MyVAE"}, trained.method, trained.data)
+    told = visible(report([trained], tmp_path / "r.html").read_text())
+    assert "MyVAE on digits" in told
+    assert "unweave train" not in told
+    assert "class of your own" in told
+
+
+def test_what_a_user_can_mend_is_a_user_error(runs, tmp_path):
+    with pytest.raises(UserError, match="runs is empty"):
+        report([], tmp_path / "r.html")
+    with pytest.raises(UserError, match="is a folder"):
+        report([runs / "first"], tmp_path)
+    with pytest.raises(UserError, match="not a run folder"):
+        report([tmp_path], tmp_path / "r.html")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        report([runs / "first"], tmp_path / "file" / "r.html")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+# --- pictures ------------------------------------------------------------------------------------------------------
+
+
+def test_samples_and_traversal_picture(runs):
+    trained = uw.load(runs / "first")
+    save_samples(trained)
+    for name in ("reconstructions.png", "traversals.png"):
+        with Image.open(runs / "first" / "samples" / name) as image:
+            assert image.width > 600
+            assert len(image.convert("L").getcolors()) > 3
+    saved = (runs / "first" / "samples" / "traversals.png").read_bytes()
+    assert traversal_picture(trained) == saved  # the seed decides the picture
+
+
+def test_pixels_are_clipped_and_always_numbers():
+    image = np.array([[[math.nan, -1.0], [2.0, math.inf]]])
+    assert to_pixels(image)[::16, ::16, 0].tolist() == [[0, 0], [255, 255]]
+    assert to_pixels(np.ones((3, 40, 40))).shape == (40, 40, 3)
+    assert to_pixels(np.ones((2, 40, 40))).shape[2] == 1
+
+
+def test_latents_are_ordered_by_kl_and_shares_survive_constant_factors():
+    result = fake_result([[0.1, 0.0], [0.9, 0.0]], [0.5, 2.0])._replace(entropies=np.array([1.0, 0.0]))
+    assert latent_order(result) == [1, 0]
+    assert shares(result).tolist() == [[0.1, 0.0], [0.9, 0.0]]
+    assert latent_order(result._replace(kl=np.full(2, math.nan))) == [1, 0]
+
+
+def test_curves_join_stages_and_break_at_gaps():
+    logs = [{"stage": 0, "step": 5, "loss": 1.0}, {"stage": 0, "step": 10, "loss": math.nan},
+            {"stage": 1, "step": 5, "loss": 3.0}]  # fmt: skip
+    lines = read_lines(logs, 0)
+    assert lines["loss"].steps.tolist() == [5, 10, 15]
+    (chart,) = charts([lines])
+    assert chart.svg.count("M") == 2
+    assert "nan" not in chart.svg
+    assert len(read_lines([{"stage": 0, "step": i, "loss": 1.0} for i in range(1, 3000)], 0)["loss"].steps) == 200
+
+
+@pytest.mark.parametrize(("low", "high", "log"), [(0, 1, False), (55, 480, True), (-3, 1e6, False), (0.1, 0.11, True)])
+def test_ticks_are_few_and_inside(low, high, log):
+    found = ticks(low, high, log)
+    assert 2 <= len(found) <= 6
+    assert all(low <= t <= high * (1 + 1e-9) for t in found)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------
+
+
+def test_findings_name_what_is_found_split_and_mixed():
+    result = fake_result([[0.9, 0.0, 0.3, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.45, 0.0, 0.01]], [3, 2, 1])
+    said = " ".join(findings(result, shares(result)))
+    assert "It found f0 in z0 (90" in said
+    assert "It found in part f2 in z0" in said
+    assert "No single latent tells f3." in said
+    assert "f1 is split between z1 and z2." in said
+    assert "z0 mixes f0 and f2." in said
+
+
+def test_a_factor_that_many_latents_know_is_not_a_list_of_them_all():
+    result = fake_result([[0.3 + 0.01 * z] for z in range(20)], [1] * 20)
+    said = " ".join(findings(result, shares(result)))
+    assert "f0 is split between z19, z18, z17, z16, z15 and 15 others." in said
+
+
+def test_comparison_sentences():
+    results = [fake_result([[0.5]], [1], {"mig": m, "factor_vae": f}) for m, f in ((0.08, 0.5), (0.41, 0.9))]
+    said = comparison(["A", "B"], results, same_data=True)
+    assert said[0] == "B separates the factors better: MIG 0.41 against 0.08 for A."
+    assert said[1].startswith("The FactorVAE score agrees: 0.90")
+    assert "chance" in said[-1]
+    assert "level at 0.08" in comparison(["A", "B"], [results[0], results[0]], same_data=True)[0]
+    assert len(comparison(["A", "B"], results, same_data=False)) == 1
+    nothing = [r._replace(scores={"mig": math.nan}) for r in results]
+    assert len(comparison(["A", "B"], nothing, same_data=True)) == 1
+
+
+def test_labels_are_unique(runs):
+    configs = [uw.load(runs / name).config for name in ("first", "second")]
+    assert run_labels(configs, ["a", "b"]) == ["beta-VAE, beta 4", "beta-VAE, beta 16"]
+    assert run_labels([configs[0]] * 2, ["a", "b"]) == ["beta-VAE (a)", "beta-VAE (b)"]
+    assert dict(differences(configs))["seed"] == ["0", "1"]
+    assert differences([configs[0]] * 2) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.414, "0.41"), (-0.001, "0.00"), (-1.5, "−1.50"), (math.nan, "–"), (1234.0, "1,234.00")]
+)
+def test_numbers_read_well(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0, "0"), (1500.0, "1,500"), (0.25, "0.25"), (1e-5, "1e−05")])
+def test_axis_numbers_are_short(value, text):
+    assert short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("took", "text"),
+    [
+        ({"seconds": 0.2, "models": 1, "device": "cpu"}, "1 s on CPU"),
+        ({"seconds": 83.4, "models": 10, "device": "NVIDIA H200"}, "10 models in 1 min 23 s on NVIDIA H200"),
+        ({"seconds": 7205.0, "models": 1, "device": "cpu"}, "2 h on CPU"),
+        ({}, ""),
+    ],
+)
+def test_how_long_training_took(took, text):
+    assert trained_in(took).replace("\N{NARROW NO-BREAK SPACE}", " ") == text

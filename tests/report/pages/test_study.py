@@ -1,0 +1,72 @@
+"""The page of a study: every run a dot, what was published marked beside it."""
+
+import re
+
+import pytest
+
+from unweave.contract import UserError
+from unweave.report.pages.study import Mark, Panel, Sheet, Strip, draw, study_page
+
+STRIPS = [
+    Strip(
+        "family & all", True, 0, [(0.1, "seed 0"), (0.3, "seed 1")], 0.2, [Mark(0.2, 0.4, "range, read: <a figure>")]
+    ),
+    Strip("one setting", False, 0, [(0.3, "seed 1")], 0.3, [Mark(0.25, 0.25, "median, recalled: a table")]),
+    Strip("none yet", False, 1, [], float("nan"), []),
+]
+SHEET = Sheet(
+    title="tiny",
+    paper="Nobody 2026",
+    question="Does it run?",
+    facts=["scale full"],
+    notes=["A note."],
+    legend=[("read", "in the source")],
+    heads=["row", "runs", "MIG"],
+    rows=[(True, ["family", "2", "0.2"]), (False, ["one", "1", "0.3"])],
+    beside_heads=["row", "source"],
+    beside=[["family", "1"]],
+    sources=["<a figure>"],
+)
+
+
+def test_values_stand_at_their_place():
+    drawn = str(draw(Panel("mig", STRIPS))["svg"])
+    places = [float(x) for x in re.findall(r'class="dot run0" cx="([\d.]+)%"', drawn)]
+    assert len(places) == 3 and places[1] == places[2] > places[0]
+    start, end = (float(x) for x in re.search(r'range" x1="([\d.]+)%" x2="([\d.]+)%"', drawn).groups())
+    assert (places[1] - start) == pytest.approx((end - start) / 2, abs=0.02)  # 0.3 is half way from 0.2 to 0.4
+    assert drawn.count('class="median"') == 1 and drawn.count('class="published"') == 1
+    assert "family &amp; all" in drawn and "&lt;a figure&gt;" in drawn
+
+
+def test_the_page_is_one_file(tmp_path):
+    page = study_page(SHEET, [Panel("mig", STRIPS)], tmp_path / "table.html").read_text()
+    assert "Does it run?" in page and "Mutual information gap" in page and "&lt;a figure&gt;" in page
+    assert not re.search(r"(src|href)=|@import|url\(", page)
+
+
+def test_a_page_without_published_numbers_or_scores(tmp_path):
+    page = study_page(SHEET._replace(beside=[]), [], tmp_path / "table.html").read_text()
+    assert "Beside the published" not in page and "<svg" not in page
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path):
+    with pytest.raises(UserError, match="cannot be written"):
+        study_page(SHEET, [], tmp_path / "nowhere" / "table.html")
+
+
+def density(values, whole=True):
+    """The outline of the shape behind these runs, as points of a sheet 100 by 100; none if there is no shape."""
+    strip = Strip("family", whole, 0, [(value, "run") for value in values], 0.0, [])
+    found = re.search(r'class="density run0" points="([^"]+)"', str(draw(Panel("mig", [strip]))["svg"]))
+    return [tuple(map(float, point.split(","))) for point in found.group(1).split()] if found else []
+
+
+def test_many_runs_of_a_family_show_their_density():
+    values = [0.1, 0.11, 0.12, 0.12, 0.13, 0.14, 0.3, 0.5]
+    points = density(values)
+    across, heights = [x for x, _ in points], [y for _, y in points]
+    widest = across[heights.index(min(heights))]
+    assert min(heights) == 0.0 and max(heights) == 100.0  # all of its room at its widest
+    assert widest < min(across) + 0.2 * (max(across) - min(across))  # where most runs are
+    assert density(values, whole=False) == [] and density(values[:4]) == [] and density([0.2] * 9) == []

@@ -1,0 +1,275 @@
+"""The page that compares many runs: right numbers, nothing claimed beyond them, whole whatever the runs lack."""
+
+import html
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unweave as uw
+from unweave.contract import UserError
+from unweave.evaluation.evaluate import Evaluation
+from unweave.report import compare_page, repeat_command, summary
+from unweave.report.charts.strip_plot import ends_of, facets
+from unweave.report.sweep_summary import families, leading_score, verdict
+
+SCORES = ["mig", "modularity", "my.own"]
+
+
+def run(value, *, beta=4.0, seed=0, method="beta_vae", data="sprites", diverged=math.nan, steps=100, **more):
+    scores = value if isinstance(value, dict) else dict.fromkeys(SCORES, value)
+    name = f"runs/{method}-{data}-{beta}-{seed}-{steps}"
+    given = {"run": name, "method": method, "data": data, "seed": seed, "steps": steps, "diverged": diverged}
+    return {**given, "beta": beta, **more, **scores}
+
+
+def made(rows, settings=("beta",), scores=SCORES):
+    frame = pd.DataFrame(rows)
+    frame.attrs = {"settings": list(settings), "scores": list(scores)}
+    return frame
+
+
+def sweep(betas=(1, 2, 10), seeds=5, step=0.1, scatter=0.02):
+    """MIG grows by `step` from beta to beta, and by `scatter` from seed to seed."""
+    rows = [
+        run({"mig": 0.1 + step * k + scatter * s, "modularity": 0.9 - 0.02 * s, "my.own": 0.5}, beta=beta, seed=s)
+        for k, beta in enumerate(betas)
+        for s in range(seeds)
+    ]
+    return made(rows)
+
+
+def page_of(frame, tmp_path, title="A sweep"):
+    return compare_page(frame, tmp_path / "compare.html", title=title).read_text()
+
+
+def visible(page):
+    body = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", body)))
+
+
+def said(frame):
+    return re.sub(r"\s+", " ", " ".join(verdict(families(frame), leading_score(frame))))
+
+
+# --- numbers -------------------------------------------------------------------------------------------------------
+
+
+def test_summary_is_the_statistics_over_seeds():
+    frame = sweep()
+    found = summary(frame)
+    values = frame.loc[frame["beta"] == 2, "mig"]
+    assert found["beta"].tolist() == [1, 2, 10]
+    assert found["n"].tolist() == [5, 5, 5]
+    row = found.iloc[1]
+    expected = [5, values.mean(), np.std(values, ddof=1), values.median(), values.min(), values.max()]
+    columns = [f"mig.{name}" for name in ("count", "mean", "sd", "median", "min", "max")]
+    assert row[columns].tolist() == pytest.approx(expected)
+    assert found.attrs["scores"] == SCORES
+
+
+def test_runs_that_diverged_are_counted_and_left_out():
+    found = summary(made([run(0.2, seed=0), run(0.9, seed=1, diverged=0.0), run(math.nan, seed=2)]))
+    assert found.loc[0, ["n", "diverged", "mig.count", "mig.mean"]].tolist() == [3, 1, 1, 0.2]
+    assert math.isnan(found.loc[0, "mig.sd"])
+
+
+def test_settings_are_ordered_by_size_and_schedules_are_settings_too():
+    rows = [run(0.1, beta=beta) for beta in (10.0, 2.0, [0.0, 4.0, 100.0, 0.0], 2.0)]
+    assert [g.label[5:] for g in families(made(rows))[0].groups] == ["10", "2", "linear(0,4,100,0)"]
+    numbers = [run(0.1, beta=beta) for beta in (10, 2, 0.5)]
+    assert summary(made(numbers))["beta"].tolist() == [0.5, 2, 10]
+
+
+def test_settings_that_follow_from_others_are_not_named():
+    rows = [run(0.1, beta=b, twice=2 * b, lr=lr) for b in (1, 2) for lr in (1e-3, 1e-4)]
+    (family,) = families(made(rows, ["beta", "twice", "lr"]))
+    assert family.groups[0].values == {"beta": "1", "lr": "0.0001"}
+    assert len(family.groups) == 4
+    assert len(summary(made(rows, ["beta", "twice", "lr"])).columns) == 7 + 18
+
+
+def test_each_method_has_settings_of_its_own():
+    rows = [run(0.1, beta=b, gamma=None) for b in (1, 2)] + [run(0.1, beta=None, gamma=10, method="factor_vae")]
+    first, second = families(made(rows, ["beta", "gamma"]))
+    assert [g.label.split()[0] for g in first.groups] == ["beta", "beta"]
+    assert [g.label for g in second.groups] == [""]
+
+
+def test_numbers_of_steps_are_a_setting_where_they_differ():
+    found = summary(made([run(0.1, steps=100), run(0.2, steps=200)], settings=[]))
+    assert found["steps"].tolist() == [100, 200]
+
+
+# --- sentences -----------------------------------------------------------------------------------------------------
+
+
+def test_best_setting_and_scatter_are_told():
+    told = said(sweep())
+    assert told.startswith(
+        "Best by median MIG: beta 10 with 0.34, then beta 2 with 0.24. A run of beta 10 beats a run "
+    )
+    assert "beats a run of beta 2 in 100 %" in told
+    assert "scatters by 0.032 (standard deviation), between the means of the 3 settings by 0.1" in told
+    assert "the setting matters more than the seed" in told
+    assert "the seed matters more than the setting" in said(sweep(step=0.01))
+    assert "about alike" in said(sweep(step=0.0375))
+
+
+def test_few_runs_are_not_read_into():
+    assert "so few runs do not tell which matters more" in said(sweep(seeds=2))
+    once = said(sweep(seeds=1))
+    assert "cannot tell a better setting from a luckier seed" in once
+    assert "scatter" not in once and "median" not in once and "beats" not in once
+    assert said(made([run(0.25)])) == "One run has a score: MIG 0.25."
+    assert said(made([run(0.2), run(0.4)])) == "The 2 runs have a median MIG of 0.30, from 0.20 to 0.40."
+
+
+def test_level_settings_and_no_scores_at_all():
+    assert "beta 2 and beta 1, level at 0.30." in said(made([run(0.3, beta=1), run(0.3001, beta=2), run(0.1, beta=3)]))
+    assert said(made([run(math.nan)])).startswith("No run has a score")
+    assert said(made([run(0.5, diverged=3.0)])).startswith("No run has a score")
+
+
+def test_lower_is_better_where_the_metric_says_so():
+    name = "gaussian_total_correlation"
+    rows = [run({name: value, "active_dimensions": 3.0}, beta=value) for value in (1.0, 2.0)]
+    frame = made(rows, scores=["active_dimensions", name])
+    assert leading_score(frame) == name
+    assert "beta 1 with 1.00, then beta 2 with 2.00" in said(frame)
+
+
+def test_data_sets_are_judged_apart(tmp_path):
+    frame = made([run(0.1 * k, beta=k, data=data, seed=s) for k in (1, 2) for data in "ab" for s in range(3)])
+    told = visible(page_of(frame, tmp_path))
+    assert "On a: Best by median MIG: beta 2" in told
+    assert "On b: Best by median MIG: beta 2" in told
+    assert "beta-VAE on a" in told
+
+
+# --- drawings ------------------------------------------------------------------------------------------------------
+
+
+def test_every_run_is_a_dot_and_a_seed_keeps_its_place():
+    frame = sweep()
+    frame.loc[4, ["mig", "diverged"]] = [math.nan, 70.0]
+    (mig,) = facets(families(frame), "mig")
+    assert mig.svg.count("<circle") == 14
+    assert mig.svg.count('class="median"') == 3
+    assert "seed 4 diverged at step 70" in mig.svg
+    (other,) = facets(families(frame), "modularity")
+    places = [re.findall(r'cx="([^"]+)"', facet.svg) for facet in (mig, other)]
+    assert places[0] == places[1]
+    steps = np.diff([float(p[:-1]) for p in places[0][4:9]])
+    assert np.ptp(steps) < 0.02
+    assert mig.svg.count("value best") == 1
+
+
+def test_one_run_has_no_median_and_nothing_is_not_drawn():
+    (facet,) = facets(families(made([run(0.3)])), "mig")
+    assert "median" not in facet.svg
+    assert facets(families(made([run(math.nan)])), "mig") == []
+
+
+@pytest.mark.parametrize("values", [[0.01, 0.4], [0.8, 0.9], [0.5, 0.5], [0.0, 0.0], [-2.0, -1.0], [30.0, 31.0]])
+def test_axes_hold_all_values(values):
+    low, high = ends_of(values)
+    assert low <= min(values) <= max(values) < high
+    assert ends_of([0.01, 0.4])[0] == 0.0 < ends_of([0.8, 0.9])[0]
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_page_is_whole_by_itself_and_the_same_again(tmp_path):
+    page = page_of(sweep(), tmp_path)
+    assert not re.search(r"""https?://|@import|url\(|<link|(?:src|href)\s*=\s*["']?(?!data:)""", page)
+    assert page == page_of(sweep(), tmp_path)
+    told = visible(page)
+    for words in ("15 runs", "1 method", "3 settings", "5 seeds", "0 diverged", "Do the scores agree?", "All runs"):
+        assert words in told
+    assert "0.34 ± 0.03" in told
+    assert "nan" not in told.lower()
+    assert [p.name for p in tmp_path.iterdir()] == ["compare.html"]
+
+
+def test_best_mean_of_each_score_is_marked(tmp_path):
+    page = page_of(sweep(), tmp_path)
+    assert re.findall(r"class=won>([^<]+)<", page) == ["0.34"]  # the others are level in every setting
+
+
+def test_agreement_needs_runs_and_scores_that_differ(tmp_path):
+    told = visible(page_of(sweep(), tmp_path))
+    table = told.split("Do the scores agree?")[1].split("The best run")[0]
+    assert "MIG" in table and "Modularity" in table
+    assert "own" not in table  # it is the same for all runs
+    assert "Do the scores agree?" not in visible(page_of(sweep(betas=(1, 2), seeds=2), tmp_path))
+
+
+def test_one_run_without_settings_or_scores(tmp_path):
+    told = visible(page_of(made([run(math.nan, diverged=5.0)], settings=[]), tmp_path))
+    assert "× diverged at step 5" in told
+    assert "±" not in told
+    assert "median" not in told
+    told = visible(page_of(made([run({})], settings=[], scores=[]), tmp_path))
+    assert "1 run 1 method 1 setting 1 seed 0 diverged" in told
+    assert "marked" not in told
+
+
+def test_runs_that_diverged_are_marked(tmp_path):
+    frame = sweep()
+    frame.loc[0, ["mig", "modularity", "my.own", "diverged"]] = [math.nan] * 3 + [1234.0]
+    page = page_of(frame, tmp_path)
+    assert "× diverged at step 1,234" in visible(page)
+    assert page.count("class=failed") == 1
+    assert "5 1 diverged" in visible(page)
+
+
+def test_hostile_names_are_escaped(tmp_path):
+    bad = "<img src=x onerror=alert(1)>"
+    rows = [run(0.1, method=bad, beta=bad, data=bad, seed=s) | {"run": f"runs/{bad}{s}"} for s in range(2)]
+    rows += [run(0.2, method=bad, beta=1, data=bad)]
+    page = page_of(made(rows), tmp_path, title=bad)
+    assert "<img src=x" not in page
+    assert html.escape(bad) in page
+
+
+def test_what_a_user_can_mend_is_a_user_error(tmp_path):
+    frame = sweep()
+    out = tmp_path / "r.html"
+    with pytest.raises(UserError, match="no rows"):
+        compare_page(made(frame.iloc[:0]), out, title="")
+    with pytest.raises(UserError, match="no column 'seed'"):
+        compare_page(made(frame.drop(columns="seed")), out, title="")
+    with pytest.raises(UserError, match="attrs lack"):
+        compare_page(pd.DataFrame(frame.to_dict("list")), out, title="")
+    with pytest.raises(UserError, match="'mig' holds what is no number"):
+        compare_page(made(frame.assign(mig="high")), out, title="")
+    with pytest.raises(UserError, match="is a folder"):
+        compare_page(frame, tmp_path, title="")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        compare_page(frame, tmp_path / "file" / "r.html", title="")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+# --- real runs -----------------------------------------------------------------------------------------------------
+
+
+def test_best_run_is_shown_with_its_command(tmp_path, monkeypatch):
+    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 0.0)
+    options = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "device": "cpu"}
+    trained = uw.train("beta_vae", "digits(size=8)", out=tmp_path / "good", beta=0.1, lr=1e-2, **options)
+    rows = [run(0.4, seed=0) | {"run": str(tmp_path / "good")}, run(0.2, seed=1), run(0.3, seed=2, method="vae")]
+    page = page_of(made(rows, settings=[]), tmp_path)
+    assert page.count("moved through its range") == 3
+    told = visible(page)
+    assert repeat_command(trained.config) in told
+    assert "MIG 0.400, the best of 2 runs; the median of its setting is 0.300 over 2 runs." in told
+    assert "is not a run folder" in told
+    assert not (tmp_path / "good" / "scores.json").exists()
+    (tmp_path / "good" / "weights.safetensors").write_bytes(b"")
+    told = visible(page_of(made(rows[:1], settings=[]), tmp_path))
+    assert "It cannot be shown: run" in told and repeat_command(trained.config) in told

@@ -1,0 +1,264 @@
+"""Content and style on the page: swaps and ways between groups computed by hand, and sentences about collapse."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from halves import PARTS, SEES, HalvesData, look, paint, trained
+
+import unweave as uw
+from unweave.contract import Part, Representation
+from unweave.evaluation.evaluate import Evaluation, evaluate_arrays
+from unweave.metrics import group_mig_score
+from unweave.report import report
+from unweave.report.images import coordinate_names, mosaic, pick
+from unweave.report.panels.assemble import parts_panel
+from unweave.report.panels.parts import (
+    Knowledge,
+    dead_parts,
+    group_gap,
+    knowledge,
+    owners_of,
+    part_findings,
+    score_sentence,
+)
+from unweave.report.panels.swaps import halves_of, swap_grid, ways
+
+GROUPS = "groups(by=['left'], size=2)"
+
+
+def scored(information=((1.3, 0.0), (0.0, 1.3)), kl=(3.0, 2.0), scores=None):
+    entropies = np.full(2, np.log(4))
+    return Evaluation(scores or {}, ("left", "right"), np.array(information), entropies, np.array(kl), 10_000, 0)
+
+
+# --- swaps ---------------------------------------------------------------------------------------------------------
+
+
+def test_swap_has_the_left_of_its_row_and_the_right_of_its_column():
+    run = trained()
+    images = torch.from_numpy(pick(run, 5, 0))
+    rows, columns = look(images[:2]), look(images[2:])
+    body = [[paint(torch.stack([r[0], c[1]])[None])[0].numpy() for c in columns] for r in rows]
+    wanted = [[None, *images[2:].numpy()], *([image.numpy(), *line] for image, line in zip(images[:2], body))]
+    found = swap_grid(run, halves_of(PARTS), down=2, across=3)
+    assert np.array_equal(found, mosaic(wanted, apart=[0], below=[0]))
+    assert found[0, 0, -1] == 0  # the corner is see-through
+    assert found.shape[:2] == (3 * 32 + 2 + 5, 4 * 32 + 3 + 5)
+
+
+def test_halves_are_classes_against_the_rest_or_the_first_part_against_the_others():
+    assert halves_of(()) is None
+    assert halves_of((Part("content", 3),)) is None
+    assert halves_of((Part("class", 3, classes=True),)) is None
+    two = halves_of((Part("style", 2), Part("class", 3, classes=True)))
+    assert (two.first, two.second, two.held_Z.tolist()) == ("class", "style", [False, False, True, True, True])
+    three = halves_of((Part("content", 1), Part("style", 1), Part("noise", 1)))
+    assert (three.first, three.second, three.held_Z.tolist()) == ("content", "style and noise", [True, False, False])
+
+
+def leaky(images):
+    """Sees some of the right half in the left, as a content that is not quite clean."""
+    codes = look(images)
+    return torch.stack([codes[..., 0] + 0.1 * codes[..., 1], codes[..., 1]], -1)
+
+
+def joined(images):
+    codes = leaky(images)
+    return torch.cat([codes[..., :1].mean(-2, keepdim=True).expand_as(codes[..., :1]), codes[..., 1:]], -1)
+
+
+def test_way_goes_between_joined_contents_and_keeps_the_first_style(monkeypatch):
+    asked, made = [], []
+    what = Representation(leaky, 2, lambda z: made.append(z) or paint(z.clamp(0, 1)), parts=PARTS,
+                          encode_group=lambda x: asked.append(x) or joined(x))  # fmt: skip
+    found = ways(trained(what), halves_of(PARTS), count=2, steps=5)
+    assert len(found) == 2
+    (groups,) = asked
+    assert groups.shape == (4, 2, 1, 32, 32)
+    contents = look(groups)[..., 0]
+    assert (contents[:, 0] == contents[:, 1]).all()  # groups as the supervision draws them
+    assert len(set(contents[:, 0].tolist())) == 4  # all different
+    codes = joined(groups)[:, 0]
+    for start, z in zip((0, 2), made, strict=True):
+        torch.testing.assert_close(z[:, 0], torch.linspace(codes[start, 0], codes[start + 1, 0], 5))
+        torch.testing.assert_close(z[:, 1], codes[start, 1].expand(5))
+    assert all(re.fullmatch(r"left (black|dark|light|white) → (black|dark|light|white)", w.said[0]) for w in found)
+    assert found[0].pixels.shape[1] == 7 * 32 + 6 + 2 * 5  # a member at either end
+
+
+def test_way_without_groups_goes_between_images():
+    for supervision in ("none", "match(content=['left'])"):
+        found = ways(trained(supervision=supervision), halves_of(PARTS), count=3)
+        assert len(found) == 3
+        assert parts_panel(trained(supervision=supervision), scored(), 0, 4)["between"] == "image"
+    assert not ways(trained(data=OneGroup()), halves_of(PARTS))
+
+
+class OneGroup(HalvesData):
+    def factors(self, index_B):
+        return torch.stack([torch.zeros_like(index_B), index_B % 4], 1)
+
+    grid, factor_sizes = False, (1, 4)
+
+
+# --- knowledge and its sentences -----------------------------------------------------------------------------------
+
+
+def test_knowledge_is_that_of_the_best_latent_of_each_part():
+    result = scored([[0.1, 0.2], [0.6, 0.0], [0.3, 1.2]], [1.0, 1.0, 1.0])
+    what = SEES._replace(latents=3, parts=(Part("content", 2), Part("style", 1)))
+    known = knowledge(trained(what), result)
+    assert known.share_PK == pytest.approx(np.array([[0.6, 0.2], [0.3, 1.2]]) / np.log(4))
+    assert known.owner_K == (0, 1)
+    chance = result._replace(
+        chance=np.full((3, 2), 0.1), luck=np.array([0.1, 0.15])
+    )  # what counting finds in any case is taken off
+    share = knowledge(trained(what), chance).share_PK
+    assert share == pytest.approx(np.array([[0.5, 0.0], [0.2, 1.1]]) / (np.log(4) - 0.1))
+
+
+@pytest.mark.parametrize(
+    ("text", "owners"),
+    [
+        ("none", (-1, -1)),
+        ("groups(by=['right'], size=2)", (1, 0)),
+        ("match(content=['left'], style=['right'])", (0, 1)),
+        ("labels(n=2)", (-1, -1)),
+    ],
+)
+def test_supervision_says_where_factors_belong(text, owners):
+    assert owners_of(text, HalvesData()) == owners
+
+
+def known(share, owners=(0, 0, 1), names=("shape", "hue", "angle")):
+    return Knowledge(PARTS, names, np.array(share), np.array(share), owners)
+
+
+def said(share, dead=None, owners=(0, 0, 1)):
+    return " ".join(part_findings(known(share, owners), dead or {})).replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+def test_parts_that_hold_what_they_should():
+    assert (
+        said([[0.9, 0.8, 0.0], [0.01, 0.0, 0.7]])
+        == "The content holds shape (90 %) and hue (80 %). The style holds angle (70 %)."
+    )
+
+
+def test_collapsed_parts_are_told_first():
+    both = said([[0.9, 0.8, 0.6], [0.01, 0.0, 0.02]])
+    assert both.startswith(
+        "The style has collapsed: it knows nothing of angle. "
+        "Content and style are both in the content: it knows angle (60 %)."
+    )
+    assert "should not be there" not in both
+    style = said([[0.0, 0.01, 0.0], [0.01, 0.0, 0.9]])
+    assert style.startswith("The content has collapsed: it knows nothing of shape or hue. The style holds angle")
+    assert style.endswith("No part tells much of shape or hue.")
+    dead = said([[0.9, 0.8, 0.0], [0.3, 0.3, 0.3]], {1: "none of its latents moves"})
+    assert dead.startswith("The style has collapsed: none of its latents moves. The content holds")
+    assert "the style knows" not in dead  # what a dead part seems to know is chance
+    assert "both in the style" not in said([[0.0, 0.0, 0.0], [0.9, 0.8, 0.3]], {0: "it is still", 1: "it is still"})
+
+
+def test_content_that_has_collapsed_to_one_factor_and_leaks():
+    assert "The content has collapsed to shape: it knows nothing of hue." in said([[0.9, 0.0, 0.0], [0.0, 0.0, 0.7]])
+    leak = said([[0.9, 0.8, 0.3], [0.0, 0.2, 0.7]])
+    assert "What should not be there, the style knows hue (20 %)." in leak
+    assert "What should not be there, the content knows angle (30 %)." in leak
+
+
+def test_silence_is_no_collapse_where_no_factor_belongs_to_the_part():
+    assert (
+        said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], owners=(0, 0, 0))
+        == "The content holds shape (90 %), hue (80 %) and angle (70 %)."
+    )
+    assert said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], owners=(-1, -1, -1)) == ""
+
+
+def test_dead_parts_by_kl_or_without_one_by_variance():
+    assert dead_parts(trained(), scored(), 0) == {}
+    assert dead_parts(trained(), scored(kl=[3.0, 0.001]), 0) == {
+        1: "its latent does not carry more than 0.01 nats about an image"
+    }
+    wide = trained(SEES._replace(latents=3, parts=(Part("content", 1), Part("style", 2))))
+    assert "none of its 2 latents carries more than 0.01 nats" in dead_parts(wide, scored(kl=[3.0, 0.0, 0.0]), 0)[1]
+    assert dead_parts(wide, scored(kl=[3.0, 0.0, 0.2]), 0) == {}  # one latent is enough
+    nothing = [np.nan, np.nan]
+    assert dead_parts(trained(), scored(kl=nothing), 0) == {}
+    still = SEES._replace(encode=lambda x: look(x) * torch.tensor([1.0, 0.1]))
+    assert dead_parts(trained(still), scored(kl=nothing), 0) == {
+        1: "its latent does not differ between images (variance below 0.01)"
+    }
+
+
+def test_group_mig_is_the_score_or_what_it_would_be():
+    run = trained(supervision=GROUPS)
+    known = knowledge(run, scored())
+    assert score_sentence(scored(scores={"group_mig": float("nan")}), known) == ""
+    assert score_sentence(scored(scores={"group_mig": 0.414}), known).startswith("Group-MIG is 0.41")
+    assert score_sentence(scored(), known._replace(owner_K=(-1, -1))) == ""
+    codes, factors = np.random.default_rng(0).normal(size=(500, 2)), np.random.default_rng(1).integers(0, 4, (500, 2))
+    codes[:, 0] += factors[:, 0]
+    result = evaluate_arrays(codes, factors, names=["left", "right"], metrics=["mig"])
+    wanted = group_mig_score(codes, factors, ["c", "s"], ["c", "s"])
+    assert group_gap(knowledge(run, result)) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_coordinates_are_named_after_their_part():
+    assert coordinate_names(trained()) == [("content", False), ("style", False)]
+    assert coordinate_names(trained(Representation(look, 2))) == [("", False)] * 2
+
+
+def test_panel_without_decoder_has_numbers_only():
+    panel = parts_panel(trained(Representation(look, 2, parts=PARTS)), scored(), 0, 6)
+    assert panel["swap"] is None
+    assert panel["ways"] == []
+    assert panel["title"] == "Content and style"
+    assert [row["owner"] for row in panel["rows"]] == [0, 1]
+    assert panel["accuracy"]["lines"][0][0] == "content of one image"
+    assert parts_panel(trained(Representation(look, 2)), scored(), 0, 6) is None
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    options = {"net": "small", "latents": 4, "steps": 3, "batch": 4, "log_every": 1, "device": "cpu"}
+    uw.train("ml_vae", "digits(size=8)", supervision="groups(by=['digit'], size=2)", out=root / "grouped", **options)
+    uw.train("beta_vae", "digits(size=8)", out=root / "plain", **options)
+    return root
+
+
+def test_page_of_a_grouped_model(runs):
+    page = report([runs / "grouped"], runs / "grouped.html").read_text()
+    for words in (
+        "Content and style",
+        "Swaps",
+        "From group to group",
+        "Telling the group",
+        "content of 4 images together",
+    ):
+        assert words in page
+    assert page.count('alt="from one group to another"') == 4
+    assert re.search(r"digit \d → \d", page)
+    assert "<em>content</em>" in page
+    assert "KL of the content" in page
+    addresses = re.findall(r"""(?:src|href)\s*=\s*["']?([^"'\s>]+)""", page)
+    assert all(a.startswith(("data:image/png;base64,", "#")) for a in addresses)
+
+
+def test_page_of_an_undivided_code_has_no_such_part(runs):
+    page = report([runs / "plain"], runs / "plain.html").read_text()
+    for words in ("Swaps", "From group to group", "Telling the group", "Analogies", "as a map", "<em>"):
+        assert words not in page
+
+
+def test_both_on_one_page(runs):
+    page = report([runs / "plain", runs / "grouped"], runs / "both.html").read_text()
+    assert page.count("Telling the group") == 1
+    assert "<h4>Swaps</h4>" in page

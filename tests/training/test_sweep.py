@@ -1,0 +1,217 @@
+"""A fleet of runs is those runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+import unweave as uw
+from unweave.engine.replicas import Together
+from unweave.runs import RunFolder
+from unweave.training import cohort
+from unweave.training.cohort import Diverged
+from unweave.training.sweep import expand, fit
+
+SMALL = {"method": "beta_vae", "data": "rooms(size=8)", "net": "small", "latents": 4, "batch": 8, "device": "cpu"}
+QUICK = {**SMALL, "steps": 20, "log_every": 10, "lr": 1e-3}
+
+
+def weights(path):
+    return RunFolder(path).read("weights.safetensors")[0]
+
+
+def distance(one, other):
+    top = sum((one[n].double() - other[n].double()).square().sum() for n in one)
+    return float((top / sum(t.double().square().sum() for t in other.values())).sqrt())
+
+
+def test_a_grid_is_every_combination_with_every_seed():
+    runs = expand({"beta": [1, 2], "lr": [1e-3]}, [0, 1])
+    assert [(r["beta"], r["lr"], r["seed"]) for r in runs] == [(1, 1e-3, 0), (1, 1e-3, 1), (2, 1e-3, 0), (2, 1e-3, 1)]
+
+
+@pytest.mark.parametrize("strategy", ["batched", "loop"])
+def test_each_run_ends_as_the_folder_it_would_have_alone(tmp_path, strategy):
+    grid = expand({"beta": [1.0, 8.0]}, [0, 1])
+    done = fit([{**QUICK, **run} for run in grid], out=tmp_path / "fleet", strategy=strategy)
+    names = sorted(p.name for p in (tmp_path / "fleet").iterdir())
+    assert names == sorted(f"beta_vae-rooms-beta{b}-seed{s}" for b in (1.0, 8.0) for s in (0, 1))
+    for run, trained in zip(grid, done, strict=True):
+        alone = uw.train(**QUICK, **run, out=tmp_path / f"alone-{strategy}-{run['beta']}-{run['seed']}")
+        assert sorted(p.name for p in trained.folder.path.iterdir()) == sorted(
+            p.name for p in alone.folder.path.iterdir()
+        )
+        assert distance(weights(trained.folder.path), weights(alone.folder.path)) < 1e-5
+        ours, theirs = ({**f.config, "created": ""} for f in (trained.folder, alone.folder))
+        assert ours == theirs
+        for mine, its in zip(trained.folder.logs(), alone.folder.logs(), strict=True):
+            assert mine == pytest.approx(its, rel=1e-4, abs=1e-4)
+
+
+def test_a_fleet_of_one_sums_as_a_fleet_of_many(tmp_path):
+    """Trained by the same strategy, a run does not depend on how many are trained beside it."""
+    runs = [{**QUICK, "seed": seed} for seed in range(3)]
+    alone = fit(runs[1:2], out=tmp_path / "one", strategy="batched")
+    among = fit(runs, out=tmp_path / "three", strategy="batched")
+    assert len(alone) == 1 and distance(weights(alone[0].folder.path), weights(among[1].folder.path)) < 1e-6
+
+
+def test_runs_of_different_shapes_train_in_one_call(tmp_path):
+    runs = [{**QUICK, "latents": 3}, {**QUICK, "latents": 5}, {**QUICK, "latents": 5, "seed": 1}]
+    done = fit(runs, out=tmp_path, strategy="batched")
+    assert [t.representation.latents for t in done] == [3, 5, 5]
+
+
+def test_gradient_descent_together_is_gradient_descent_alone(tmp_path):
+    runs = [{**QUICK, "optimizer": "sgd", "lr": 1e-4 * (1 + seed), "seed": seed} for seed in (0, 1)]
+    together = fit(runs, out=tmp_path / "two", strategy="batched")
+    alone = uw.train(**runs[1], out=tmp_path / "one")
+    assert distance(weights(together[1].folder.path), weights(alone.folder.path)) < 1e-5
+    adam = uw.train(**{**runs[1], "optimizer": "adam"}, out=tmp_path / "adam")
+    assert distance(weights(adam.folder.path), weights(alone.folder.path)) > 1e-3
+
+
+def test_replicas_stop_at_their_own_steps(tmp_path):
+    runs = [{**QUICK, "steps": steps, "seed": steps} for steps in (7, 20, 13)]
+    fit(runs, out=tmp_path / "fleet", strategy="batched")
+    for run in runs:
+        alone = uw.train(**run, out=tmp_path / f"alone{run['steps']}")
+        folder = next((tmp_path / "fleet").glob(f"*steps{run['steps']}-*"))
+        assert distance(weights(folder), weights(alone.folder.path)) < 1e-5
+        assert [r["step"] for r in RunFolder(folder).logs()] == [r["step"] for r in alone.folder.logs()]
+
+
+def test_no_step_is_computed_past_the_last(tmp_path, monkeypatch):
+    """Records are made every 1,000 steps, the runs have 5 and 7."""
+    asked, run = [], Together.run
+    monkeypatch.setattr(Together, "run", lambda self, steps: asked.append(steps) or run(self, steps))
+    fit(
+        [{**QUICK, "steps": 5 + 2 * seed, "log_every": 1000, "seed": seed} for seed in (0, 1)],
+        out=tmp_path,
+        strategy="batched",
+    )
+    assert asked == [7]
+
+
+def test_a_poisoned_replica_leaves_its_neighbours_untouched(tmp_path):
+    rates = [1e-3, 1e-3, 1e-3]
+    healthy = fit([{**QUICK, "lr": r, "seed": s} for s, r in enumerate(rates)], out=tmp_path / "a", strategy="batched")
+    rates[1] = 1e12
+    told = []
+    poisoned = fit(
+        [{**QUICK, "lr": r, "seed": s, "out": tmp_path / f"b{s}"} for s, r in enumerate(rates)],
+        strategy="batched",
+        observe=told.append,
+    )
+    assert isinstance(poisoned[1], Diverged) and not poisoned[1].folder.finished
+    assert told[-1].diverged == 1 and told[-1].finished == 2
+    for k in (0, 2):
+        ours, theirs = (weights(f[k].folder.path) for f in (poisoned, healthy))
+        assert all(torch.equal(ours[n], theirs[n]) for n in theirs)
+    state = poisoned[1].folder.read("checkpoint.safetensors")[0]
+    assert all(t.isfinite().all() for t in state.values()) and int(state["step"]) == poisoned[1].step
+
+
+SCRIPT = """
+import sys, json
+from unweave.training import cohort, sweep as fleet
+cohort.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+fleet.fit(json.loads(sys.argv[1]), out=sys.argv[2], strategy="batched", resume=True)
+"""
+
+
+@pytest.mark.parametrize("written", ["checkpoint.safetensors", "time.json"])
+def test_a_killed_fleet_ends_in_the_same_weights(tmp_path, written):
+    runs = [{**QUICK, "steps": 200, "seed": seed} for seed in range(3)]
+    fit(runs, out=tmp_path / "whole", strategy="batched")
+    command = [sys.executable, "-c", SCRIPT, json.dumps(runs), str(tmp_path / "killed")]
+    process = subprocess.Popen(command)
+    while process.poll() is None and not list((tmp_path / "killed").glob(f"*/{written}")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not any(RunFolder(p).finished for p in (tmp_path / "killed").iterdir())
+    before = {p.name: RunFolder(p).took.get("seconds", 0.0) for p in (tmp_path / "killed").iterdir()}
+    assert written != "time.json" or any(before.values())
+    fit(runs, out=tmp_path / "killed", strategy="batched", resume=True)
+    for path in sorted((tmp_path / "whole").iterdir()):
+        other = tmp_path / "killed" / path.name
+        assert (path / "weights.safetensors").read_bytes() == (other / "weights.safetensors").read_bytes()
+        assert (path / "log.jsonl").read_text() == (other / "log.jsonl").read_text()
+        assert RunFolder(other).took["seconds"] > before[path.name]  # of both parts
+
+
+def test_finished_runs_are_not_trained_again(tmp_path):
+    runs = [{**QUICK, "seed": seed} for seed in (0, 1)]
+    fit(runs, out=tmp_path)
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/weights.safetensors")}
+    again = fit(runs, out=tmp_path, resume=True)
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.glob("*/weights.safetensors")} == before
+    assert len(again) == 2
+
+
+def test_the_time_of_an_interrupted_run_adds_up(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def spend(progress, stop):
+        now[0] += 10.0
+        if stop:
+            raise KeyboardInterrupt
+
+    runs = [{**QUICK, "steps": 2, "log_every": 1, "seed": seed} for seed in (0, 1)]
+    with pytest.raises(KeyboardInterrupt):
+        fit(runs, out=tmp_path, observe=lambda progress: spend(progress, stop=True))
+    done = fit(runs, out=tmp_path, resume=True, observe=lambda progress: spend(progress, stop=False))
+    assert [run.folder.took for run in done] == [{"seconds": 30.0, "models": 2, "device": "cpu"}] * 2
+    alone = uw.train(**runs[0], out=tmp_path / "alone", observe=lambda progress: spend(progress, stop=False))
+    assert alone.folder.took == {"seconds": 20.0, "models": 1, "device": "cpu"}
+
+
+def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch):
+    """Going on with runs, nothing has moved it there yet."""
+    fit([QUICK], out=tmp_path)
+    data, order = uw.load_data("rooms(size=8)"), []
+    monkeypatch.setattr(type(data), "to", lambda self, device: order.append("data") or self)
+    monkeypatch.setattr(cohort, "_parts", lambda runs, clock: order.append("parts") or [runs])
+    fit([{**QUICK, "data": data}], out=tmp_path, resume=True)
+    assert order[:2] == ["data", "parts"]
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "message"),
+    [
+        ([], {}, "runs is empty"),
+        ([QUICK], {"strategy": "magic"}, "strategy 'magic'"),
+        ([QUICK, QUICK], {}, "is given twice"),
+        ([QUICK, {**QUICK, "beta": "much", "seed": 1}], {}, "beta 'much'"),
+    ],
+)
+def test_bad_fleets_are_refused_before_anything_is_written(tmp_path, runs, options, message):
+    with pytest.raises(uw.UserError, match=message):
+        fit(runs, out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_another_run_is_not_gone_on_with(tmp_path):
+    fit([QUICK], out=tmp_path)
+    with pytest.raises(uw.UserError, match="exists already"):
+        fit([QUICK], out=tmp_path)
+    with pytest.raises(uw.UserError, match="another run: its hyper"):
+        fit([{**QUICK, "beta": 3.0}], out=tmp_path, resume=True)
+
+
+def test_a_run_that_does_not_say_how_its_weights_started_goes_on(tmp_path):
+    (run,) = fit([QUICK], out=tmp_path)
+    config = json.loads((run.folder.path / "config.json").read_text())
+    assert config.pop("start") == "glorot"
+    (run.folder.path / "config.json").write_text(json.dumps(config))
+    fit([QUICK], out=tmp_path, resume=True)
+    with pytest.raises(uw.UserError, match=r"another run: its start is 'glorot', not 'normal\(0.1\)'"):
+        fit([{**QUICK, "start": "normal(0.1)"}], out=tmp_path, resume=True)

@@ -1,0 +1,81 @@
+"""What is looked at while a run trains and never trained on."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import unweave as uw
+from unweave.data import load_data
+from unweave.data.supervision.label_mapping import labelled_set
+from unweave.data.user.arrays import Arrays
+from unweave.training.validation import unlabelled
+
+RUN = {"steps": 20, "batch": 16, "net": "mlp", "log_every": 5, "checkpoint_every": 10}
+LABELS = "labels(n=100, factors=['digit'])"
+
+
+def records(run):
+    return [json.loads(line) for line in (run.folder.path / "log.jsonl").read_text().splitlines()]
+
+
+def test_the_accuracy_of_unlabelled_images_is_in_the_record_of_every_checkpoint(tmp_path):
+    run = uw.train("m2", "digits", supervision=LABELS, out=tmp_path / "run", **RUN)
+    seen = {record["step"]: record.get("unlabelled_accuracy") for record in records(run)}
+    assert seen[5] is seen[15] is None and 0 <= seen[10] <= 1
+    index_N, true_NL = unlabelled(labelled_set(run.data, LABELS, 0))
+    (chances,) = run.representation.classify(run.data.images(index_N))
+    assert seen[20] == pytest.approx(float((chances.argmax(1) == true_NL[:, 0]).float().mean()))
+
+
+def test_it_changes_nothing_of_the_training(tmp_path):
+    runs = [
+        uw.train("m2", "digits", supervision=LABELS, out=tmp_path / name, **{**RUN, "checkpoint_every": every})
+        for name, every in (("often", 5), ("once", 20))
+    ]
+    for one, other in zip(*(run.method.state_dict().values() for run in runs), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_fleet_sees_what_a_run_alone_sees(tmp_path):
+    specs = [{"method": "m2", "data": "digits", "supervision": LABELS, "seed": seed, **RUN} for seed in (0, 1)]
+    fleet = uw.fit([{**spec, "out": tmp_path / f"fleet{spec['seed']}"} for spec in specs], out=tmp_path / "fleet")
+    for spec, together in zip(specs, fleet, strict=True):
+        alone = uw.train(**{**spec, "out": tmp_path / f"alone{spec['seed']}"})
+        found = [[r.get("unlabelled_accuracy", -1.0) for r in records(run)] for run in (alone, together)]
+        assert found[0] == pytest.approx(found[1], abs=0.003)
+
+
+def test_what_is_looked_at_has_no_label_and_the_class_a_label_would_have():
+    data, words = load_data("digits"), "labels(n=200, factors=['digit'], bins=5, permute=True, noise=0.5)"
+    used = labelled_set(data, words, 3)
+    index_N, true_NL = unlabelled(used, most=300)
+    assert len(set(index_N.tolist())) == 300 and not set(index_N.tolist()) & set(used.table[0].tolist())
+    digits, meaning = data.factors(index_N)[:, 0], used.meaning(0)
+    assert torch.equal(true_NL[:, 0], meaning[digits]) and len(set(true_NL[:, 0].tolist())) == 5
+
+
+@pytest.mark.parametrize("words", ["labels()", "labels(n=1797)"])
+def test_nothing_is_looked_at_where_all_is_labelled(tmp_path, words):
+    run = uw.train("m2", "digits", supervision=words, out=tmp_path / "run", **RUN)
+    assert not any("unlabelled_accuracy" in record for record in records(run))
+
+
+def test_several_factors_are_told_apart(tmp_path):
+    """And what is not known of an observation does not count."""
+    images = np.random.default_rng(0).random((60, 1, 8, 8), dtype=np.float32)
+    form = np.where(np.arange(60) < 40, np.arange(60) % 3, np.nan)
+    data = Arrays(images, np.stack([np.arange(60) % 2, form], 1), names=["colour", "form"])
+    words = "labels(n=20, factors=['colour', 'form'])"
+    graph = "q(a|x) q(b|x) q(z|x,a,b); p(x|a,b,z); labels: a, b; z: normal(2)"
+    settings = {**RUN, "net": "small", "graph": graph}
+    run = uw.train("generalized_m2", data, supervision=words, out=tmp_path / "run", **settings)
+    last = records(run)[-1]
+    index_N, true_NL = unlabelled(labelled_set(data, words, 0))
+    assert len(index_N) == 40 and (true_NL[:, 0] >= 0).all() and 0 < (true_NL[:, 1] < 0).sum() <= 20
+    for name, true_N, chance in zip(
+        data.factor_names, true_NL.unbind(1), run.representation.classify(data.images(index_N)), strict=True
+    ):
+        right = (chance.argmax(1) == true_N)[true_N >= 0].float().mean()
+        assert last[f"unlabelled_accuracy_{name}"] == pytest.approx(float(right))

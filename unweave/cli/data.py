@@ -1,0 +1,124 @@
+"""The command line's `data` group, and how `train` opens data: parses and calls."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from unweave.contract import UserError
+
+app = typer.Typer(help="Data sets: what there is, and what a folder of your own holds.", no_args_is_help=True)
+out_console = Console()
+error_console = Console(stderr=True, soft_wrap=True, highlight=False)
+
+FactorsOption = Annotated[Path | None, typer.Option(help="a .csv or .parquet with the factors of your pictures")]
+GroupsOption = Annotated[Path | None, typer.Option(help="a .csv with a picture's file name and its group a row")]
+PairsOption = Annotated[
+    Path | None, typer.Option(help="a .csv with two pictures' file names a row, the pairs to train on")
+]
+SizeOption = Annotated[int | None, typer.Option(help="side of the images in pixels; 64 for your own pictures")]
+FitOption = Annotated[str | None, typer.Option(help="pictures that are not square: crop (usual), pad or stretch")]
+ChannelsOption = Annotated[str | None, typer.Option(help="gray, rgb or auto (usual): grey if no picture has colour")]
+
+
+def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) -> Any:
+    """What to train on: a name as it is, or data made with these options and told about in a few lines.
+
+    `listed` is a supervision that a file lists, told about as well. If quiet, what is left out is told, and no more.
+    """
+    from unweave.data import explain, load_data
+    from unweave.data.user.inspection import in_short, left_out
+
+    data = load_data(text, **{name: value for name, value in options.items() if value is not None})
+    lines = in_short(data) + ([explain(listed, data)] if listed else [])
+    for line in [f"warning: {line}" for line in left_out(data)] if quiet else lines:
+        error_console.print(escape(line))
+    return data
+
+
+def tell_labels(supervision: str | None, data: Any, quiet: bool) -> None:
+    """What labels make of the factors, where that may not be what was meant; told even if all else is not."""
+    from unweave.data.supervision.label_mapping import label_notes
+
+    for line in label_notes(supervision or "none", data):
+        error_console.print(escape(f"warning: {line}" if quiet else line))
+
+
+def told_by_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
+    """The supervision that was asked for, in words or by the files that list pairs or groups."""
+    from unweave.data.callspec import call_text
+    from unweave.data.user.pair_lists import settled
+
+    if pairs is not None:
+        if other := supervision or (groups and f"--groups {groups}"):
+            raise UserError(f"pairs '{pairs}' and '{other}' are both given; a run learns from one of them")
+        return settled(call_text("pairs", {"file": str(pairs)}))
+    return "groups(by=['group'], size=2)" if groups is not None and supervision is None else supervision
+
+
+@app.command("inspect")
+def inspect_(
+    path: Annotated[str, typer.Argument(help="a folder of pictures, an .npy or .npz, or the name of a data set")],
+    factors: FactorsOption = None,
+    groups: GroupsOption = None,
+    size: SizeOption = None,
+    fit: FitOption = None,
+    channels: ChannelsOption = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="the folder for the pictures it draws")] = None,
+) -> None:
+    """Tell and draw what was found, what will be done with it, and every file that cannot be used."""
+    from unweave.data import load_data
+    from unweave.data.user.inspection import describe
+    from unweave.report.contact_sheet import save_sheets
+
+    given = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
+    options = {name: value for name, value in given.items() if value is not None}
+    data = load_data(path, **options)
+    made = save_sheets(data, out or Path(f"inspect-{Path(path).stem or 'data'}"), path)
+    for section in describe(data):
+        out_console.print(f"[bold]{escape(section.head)}[/bold]", highlight=False, soft_wrap=True)
+        _print_rows(section.rows)
+    out_console.print("[bold]Drawn[/bold]", highlight=False)
+    _print_rows([(str(file),) for file in made])
+    words = ["unweave", "train", "ml_vae" if groups else "beta_vae", "--data", path]
+    words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    out_console.print("[bold]Train on it[/bold]", highlight=False)
+    _print_rows([(shlex.join(words),)])
+
+
+def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
+    """Rows of several cells under each other as a table, single ones as lines."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        if len(row) > 1:
+            table.add_row(*map(escape, row))
+    if table.row_count:
+        out_console.print(Padding(table, (0, 0, 0, 2)), highlight=False)
+    for row in rows:
+        if len(row) == 1:
+            out_console.print(f"  {escape(row[0])}", highlight=False, soft_wrap=True)
+    out_console.print()
+
+
+@app.command("list")
+def list_() -> None:
+    """Every data set by name, and how to give your own."""
+    from unweave.data import catalogue
+
+    table = Table("name", "what it is", "download", "licence", box=None, padding=(0, 2, 0, 0))
+    for name, entry in catalogue().items():
+        table.add_row(f"[bold]{name}[/bold]", escape(entry.about), entry.download, entry.licence)
+    out_console.print(table)
+    out_console.print(
+        "\n[bold]Your own[/bold]: give a folder of pictures, an .npy or an .npz instead of a name; look first with\n"
+        "  unweave data inspect FOLDER [--factors table.csv]",
+        highlight=False,
+    )

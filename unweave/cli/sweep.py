@@ -1,0 +1,142 @@
+"""The command line's side of training many runs: what to sweep, the display, the table of scores, the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from unweave.contract import UserError
+
+_MOST = 10_000  # seeds or values in one option: more is a typing mistake
+
+
+def read_seeds(text: str) -> list[int]:
+    """ "0-9" or "0,3,5" or both."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = (word.strip() for word in part.partition("-"))
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise UserError(f"seeds '{text}' is not understood; use whole numbers such as 0-9 or 0,3,5")
+        low, high = int(first), int(last) if dash else int(first)
+        if high < low or high - low > _MOST:
+            raise UserError(f"seeds '{part.strip()}' is no range; use the smaller number first, such as 0-9")
+        seeds += range(low, high + 1)
+    if len(set(seeds)) < len(seeds):
+        raise UserError(f"seeds '{text}' names a seed twice; give each once")
+    return seeds
+
+
+def split_values(text: str) -> list[str]:
+    """ "1,2,4" at its commas, except those inside brackets: "linear(0, 1, 100)" is one value.
+
+    A text with a semicolon is one of several clauses (a graph), whose commas are its own.
+    """
+    if ";" in text:
+        return [text.strip()]
+    values, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if sign == "," and depth == 0:
+            values.append("")
+        else:
+            values[-1] += sign
+    values = [value.strip() for value in values]
+    if not all(values):
+        raise UserError(f"set: '{text}' has an empty value; use values with commas between, such as beta=1,2,4")
+    return values
+
+
+def sweep(
+    method: str,
+    data: Any,
+    settings: Mapping[str, str],
+    seeds: Sequence[int],
+    options: Mapping[str, Any],
+    *,
+    out: Path | None,
+    strategy: str,
+    quiet: bool,
+    console: Console,
+) -> None:
+    """Train every combination, then score and compare."""
+    from unweave.cli.progress import shown_fleet
+    from unweave.training.build import find_method
+    from unweave.training.sweep import expand, fit
+
+    methods = [name.strip() for name in method.split(",")]
+    for name in methods:
+        find_method(name)
+    grid = expand({name: split_values(value) for name, value in settings.items()}, seeds)
+    runs = [{"method": name, "data": data, **options, **run} for name in methods for run in grid]
+    label = data if isinstance(data, str) else data.name
+    root = out or Path("runs") / "-".join([*methods, label.split("(")[0], "sweep"])
+    if root.exists():
+        raise UserError(f"out '{root}' exists already; give another folder, or go on with: --resume {root}")
+    with shown_fleet(quiet) as observe:
+        done = fit(runs, out=root, strategy=strategy, observe=observe)
+    conclude(done, root, console)
+
+
+def resume_sweep(root: Path, *, strategy: str, device: str | None, quiet: bool, console: Console) -> None:
+    """Go on with every run below a folder."""
+    from unweave.cli.progress import shown_fleet
+    from unweave.evaluation.compare import find_runs
+    from unweave.training.sweep import resume_all
+
+    with shown_fleet(quiet) as observe:
+        done = resume_all(find_runs([root]), strategy=strategy, device=device, observe=observe)
+    conclude(done, root, console)
+
+
+def conclude(done: Sequence[Any], root: Path, console: Console) -> None:
+    """Scores of all runs: printed, as a table and as a page."""
+    from unweave.evaluation.compare import score_runs
+
+    device = str(next((next(run.method.parameters()).device for run in done if hasattr(run, "method")), "cpu"))
+    show(score_runs(done, device=device), root, console)
+
+
+def show(frame: pd.DataFrame, root: Path, console: Console) -> None:
+    """The summary on the screen, all runs in scores.csv, the page in compare.html."""
+    from unweave.report.pages.sweep import compare_page
+    from unweave.runs import write_atomic
+
+    console.print(_summary_table(frame))
+    for _, row in frame[frame["diverged"].notna()].iterrows():
+        console.print(
+            f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip.", style="yellow"
+        )
+    write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
+    made = compare_page(frame, root / "compare.html", title=root.name)
+    console.print(
+        f"[bold]{root}[/bold]: {len(frame)} runs, scores.csv and [bold]{made.name}[/bold]; open it in a browser."
+    )
+
+
+def _summary_table(frame: pd.DataFrame) -> Table:
+    """Three lines a method and setting: mean, standard deviation and best of every score over the seeds."""
+    settings, scores = frame.attrs["settings"], frame.attrs["scores"]
+    table = Table("method", *settings, "runs", "", box=None, padding=(0, 2, 0, 0))
+    for name in scores:
+        table.add_column(name, justify="right", min_width=5)
+    for key, group in frame.groupby(["method", *settings], sort=False, dropna=False):
+        words = [f"{word:g}" if isinstance(word, float) else str(word) for word in key]
+        spread = len(group) > 1
+        lines = "mean\n±\nbest" if spread else ""
+        table.add_row(*words, str(len(group)), lines, *(_cell(group[name], spread) for name in scores))
+    return table
+
+
+def _cell(values: pd.Series, spread: bool) -> str:
+    values = values.dropna()
+    if values.empty:
+        return "-"
+    if not spread:
+        return f"{values.iloc[0]:.3f}"
+    deviation = f"{values.std():.3f}" if len(values) > 1 else "-"
+    return f"{values.mean():.3f}\n{deviation}\n{values.max():.3f}"

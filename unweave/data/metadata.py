@@ -1,0 +1,60 @@
+"""What a run remembers of the data it was trained on: enough to use its model where those data are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from unweave.contract import DataInfo, UserError
+from unweave.data.dataset import Dataset
+from unweave.data.ranges import Span
+from unweave.data.supervision.label_mapping import Told, labelled_set, told_factors
+from unweave.data.supervision.sampler import supervised_info
+from unweave.data.user.folder import prepared_as
+from unweave.data.user.image_io import How
+
+
+class Remembered(Dataset):
+    """Stands for data that were not read: their form, how pictures were prepared, and what the labels told."""
+
+    grid = False
+    factor_names = factor_sizes = factor_values = ()
+
+    def __init__(self, name: str, options: dict[str, object], note: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.name, self.options = name, options
+        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in note["data"].items()}
+        self.told_of = DataInfo(**given)
+        self.shape, self.size = self.told_of.shape, self.told_of.size
+        self.how = None if note["pictures"] is None else How(**note["pictures"])
+        self.told = [
+            Told(
+                one["factor"], dict(zip(one["values"], one["classes"], strict=True)), one["size"], _spans(one["spans"])
+            )
+            for one in note["labels"]
+        ]
+
+    def images(self, index_B: Tensor) -> Tensor:
+        raise UserError("the data of this run were not read, only its model; load it with its data for that")
+
+
+def note_of(data: Dataset, supervision: str, seed: int) -> dict[str, Any]:
+    """What `Remembered` is made of, for a JSON file."""
+    how, used = prepared_as(data), labelled_set(data, supervision, seed)
+    return {
+        "data": supervised_info(data, supervision)._asdict(),
+        "pictures": None if how is None else how._asdict(),
+        "labels": [] if used is None else [_told(one) for one in told_factors(used)],
+    }
+
+
+def _told(told: Told) -> dict[str, Any]:
+    values = [value if isinstance(value, str) else float(value) for value in told.classes]
+    said = {"values": values, "classes": list(told.classes.values()), "spans": told.spans}
+    return {"factor": told.factor, "size": told.size, **said}
+
+
+def _spans(stored: list[list[float]]) -> tuple[Span, ...]:
+    return tuple((low, high) for low, high in stored)

@@ -1,0 +1,40 @@
+"""The files of the field: published data sets, downloaded from their homes or read from a path of yours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unweave.data.dataset import Dataset
+from unweave.data.published import (
+    cars3d,
+    celeba,
+    coil20,
+    dsprites,
+    extended_yale_b,
+    fsdd,
+    lpc_sprites,
+    mnist,
+    mpi3d,
+    omniglot,
+    shapes3d,
+    smallnorb,
+)
+
+FILES: dict[str, Callable[..., Dataset]] = {
+    "dsprites": dsprites.dsprites,
+    "shapes3d": shapes3d.shapes3d,
+    "mpi3d_toy": mpi3d.mpi3d_toy,
+    "mpi3d_realistic": mpi3d.mpi3d_realistic,
+    "mpi3d_real": mpi3d.mpi3d_real,
+    "mpi3d_complex": mpi3d.mpi3d_complex,
+    "smallnorb": smallnorb.smallnorb,
+    "cars3d": cars3d.cars3d,
+    "celeba": celeba.celeba,
+    "mnist": mnist.mnist,
+    "fashion_mnist": mnist.fashion_mnist,
+    "omniglot": omniglot.omniglot,
+    "coil20": coil20.coil20,
+    "extended_yale_b": extended_yale_b.extended_yale_b,
+    "lpc_sprites": lpc_sprites.lpc_sprites,
+    "fsdd": fsdd.fsdd,
+}

@@ -1,0 +1,101 @@
+"""CelebA (Liu et al. 2015): aligned faces and a text file of 40 attributes.
+
+Shape letters: N observations, K factors, H height, W width, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from unweave.data.callspec import check_integer, check_name
+from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.array_store import Factors, in_chunks, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+_DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
+IMAGES = Remote(
+    "img_align_celeba.zip",
+    (
+        f"{_DRIVE}0B7EVK8r0v71pZjFTYXZWM3FlRnM",
+        "https://s3.amazonaws.com/pytorch-tutorial-assets/img_align_celeba.zip",
+    ),
+    1443490838,
+    "sha256:46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74",
+)
+ATTRIBUTES = Remote(
+    "list_attr_celeba.txt",
+    (f"{_DRIVE}0B7EVK8r0v71pblRyaVFSWGxPY0U",),
+    26721026,
+    "sha256:f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0",
+)
+PARTITION = Remote(
+    "list_eval_partition.txt",
+    (f"{_DRIVE}0B7EVK8r0v71pY0NSMzRuSXJEVkk",),
+    2836386,
+    "sha256:fc955bcb3ef8fbdf7d5640d9a8693a8431b5f2ee291a5c1449a1549e7e073fe7",
+)
+PARTS = {"train": 0, "valid": 1, "test": 2}
+
+
+def celeba(*, path: Where = None, part: str = "all", size: int = 64, crop: int = 148) -> Pictures:
+    """CelebA: 202599 photographs of faces in colour with 40 yes-or-no attributes, cut and resized to 64 x 64.
+
+    `part` is all, train, valid or test; `crop` the side of the square cut from the middle of the 178 x 218 picture,
+    `size` that of the result. `path` is the folder with img_align_celeba (folder or .zip) and list_attr_celeba.txt,
+    and list_eval_partition.txt for a part.
+    """
+    check_name("part", part, ("all", *PARTS))
+    check_integer("size", size, 8, 178)
+    check_integer("crop", crop, 8, 178)
+    remotes = [IMAGES, ATTRIBUTES, *([] if part == "all" else [PARTITION])]
+    options: dict[str, object] = {"part": part, "size": size, "crop": crop}
+    return pictures("celeba", remotes, path, options, partial(_read, part, size, crop))
+
+
+def read_attributes(text: str) -> tuple[tuple[str, ...], dict[str, list[int]]]:
+    """The names of the attributes, and those of each picture as 0 or 1. First comes the number of pictures."""
+    lines = text.splitlines()
+    names = tuple(lines[1].split())
+    rows = {words[0]: words[1:] for words in map(str.split, lines[2:]) if words}
+    if len(rows) != int(lines[0]):
+        raise ValueError(f"the attribute list announces {lines[0].strip()} pictures and lists {len(rows)}")
+    for file, row in rows.items():
+        if len(row) != len(names) or not set(row) <= {"-1", "1"}:
+            raise ValueError(f"the attribute list gives {file} something else than {len(names)} times -1 or 1")
+    return names, {file: [int(word == "1") for word in row] for file, row in rows.items()}
+
+
+def read_partition(text: str) -> dict[str, int]:
+    """0, 1 or 2 for each picture: train, valid, test."""
+    return {file: int(number) for file, number in (line.split() for line in text.splitlines() if line.strip())}
+
+
+def _read(part: str, size: int, crop: int, files: list[Path], folder: Path) -> Factors:
+    names, attributes = read_attributes(files[1].read_text())
+    chosen = list(attributes)
+    if part != "all":
+        number = read_partition(files[2].read_text())
+        chosen = [file for file in chosen if number[file] == PARTS[part]]
+    with Tree(files[0]) as tree:
+        faces = in_chunks(_faces(tree, chosen, size, crop))
+        write_rows(folder / "pixels.npy", len(chosen), faces, "celeba")
+    np.save(folder / "classes.npy", np.array([attributes[file] for file in chosen], dtype=np.uint8))
+    return Factors(names, ((0.0, 1.0),) * len(names))
+
+
+def _faces(tree: Tree, chosen: list[str], size: int, crop: int) -> Iterator[np.ndarray]:
+    place = {PurePosixPath(name).name: name for name in tree.names}
+    for file in chosen:
+        if file not in place:
+            raise ValueError(f"{tree.path.name} has no {file}, which the attribute list names")
+        image = read_image(tree.read(place[file]), "RGB", file)
+        left, top = (image.width - crop) // 2, (image.height - crop) // 2
+        if left < 0 or top < 0:
+            raise ValueError(f"{file} has {image.width} x {image.height} pixels, fewer than crop={crop}")
+        yield resized(image.crop((left, top, left + crop, top + crop)), size)

@@ -1,0 +1,46 @@
+"""COIL-20 (Nene, Nayar and Murase 1996): twenty things on a turntable."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from unweave.data.callspec import check_integer
+from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+_FILE = "coil-20-proc.zip"
+REMOTE = Remote(
+    _FILE,
+    (
+        f"https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/{_FILE}",
+        f"https://cave.cs.columbia.edu/old/databases/SLAM_coil-20_coil-100/coil-20/{_FILE}",
+    ),
+)
+_NAME = re.compile(r"obj(\d+)__(\d+)\.png$")
+
+
+def coil20(*, path: Where = None, size: int = 64) -> Pictures:
+    """COIL-20: 20 things photographed on a turntable every 5 degrees, 1440 grey pictures resized to 64 x 64.
+
+    `size` is the side in pixels, 128 as published. `path` is coil-20-proc.zip or the folder that was in it.
+    """
+    check_integer("size", size, 8, 128)
+    return pictures("coil20", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+
+
+def _read(size: int, files: list[Path], folder: Path) -> Factors:
+    with Tree(files[0]) as tree:
+        rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
+        if not rows:
+            raise ValueError("there are no pictures named like obj1__0.png")
+        things, poses = grid_values(np.array(sorted(rows)))
+        images = (resized(read_image(tree.read(rows[row]), "L", rows[row]), size) for row in sorted(rows))
+        write_rows(folder / "pixels.npy", len(rows), in_chunks(images), "coil20")
+    return Factors(("object", "pose"), (things, tuple(5.0 * pose for pose in poses)))

@@ -1,0 +1,51 @@
+"""Handwritten digits of 8 x 8 pixels, bundled with scikit-learn: small, real and offline.
+
+Shape letters: N observations, B batch, H height, W width.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+from torch import Tensor
+
+from unweave.data.callspec import check_integer
+from unweave.data.dataset import Dataset
+
+
+class Digits(Dataset):
+    """1797 handwritten digits (test part of the UCI optical recognition set, Alpaydin & Kaynak 1998).
+
+    The digit is the only factor known, so this is no grid: no pairs, and no scores that need several factors.
+    `size` is the side of the picture in pixels; other than 8 is resized bilinearly.
+    """
+
+    factor_names = ("digit",)
+    factor_sizes = (10,)
+    factor_values = (tuple(float(digit) for digit in range(10)),)
+    grid = False
+
+    def __init__(self, *, size: int = 8) -> None:
+        super().__init__()
+        self.side = check_integer("size", size, 8, 128)
+        bundled = load_digits()
+        pixels_NHW = torch.from_numpy(bundled.images).float() / 16.0
+        self.name, self.shape, self.size = "digits", (1, size, size), len(pixels_NHW)
+        self.options = {"size": size}
+        self.pixels: Tensor
+        self.labels_N1: Tensor
+        self.register_buffer("pixels", _resized(pixels_NHW[:, None], size), persistent=False)
+        self.register_buffer("labels_N1", torch.from_numpy(bundled.target).long()[:, None], persistent=False)
+
+    def images(self, index_B: Tensor) -> Tensor:
+        return self.pixels[index_B]
+
+    def factors(self, index_B: Tensor) -> Tensor:
+        return self.labels_N1[index_B]
+
+
+def _resized(pixels_N1HW: Tensor, size: int) -> Tensor:
+    if size == pixels_N1HW.shape[-1]:
+        return pixels_N1HW
+    return F.interpolate(pixels_N1HW, size=(size, size), mode="bilinear", align_corners=False)

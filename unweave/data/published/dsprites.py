@@ -1,0 +1,72 @@
+"""dSprites (Matthey et al. 2017) from its own file, .npz or .hdf5.
+
+Shape letters: N observations, K factors, H height, W width.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from unweave.data.storage.array_store import Factors, grid_values, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.npz_rows import read_array, rows_of, shape_of
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+_FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
+REMOTE = Remote(
+    _FILE,
+    (f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{_FILE}",),
+    digest="git:d98996d3f8ee1550e06b9d4ed78d0beb478910d5",
+)
+NAMES = ("color", "shape", "scale", "orientation", "posX", "posY")
+_ROWS = 512  # read at a time: 2 MB
+_HDF5_ROWS = 23040  # a chunk of the .hdf5 has so many: fewer at a time would unpack it again and again
+
+
+def dsprites(*, path: Where = None) -> Pictures:
+    """dSprites as published: a white square, ellipse or heart on black, 737280 pictures of 64 x 64.
+
+    The same pictures, factors and order as `sprites`, which needs no file. `path` is the .npz or .hdf5.
+    """
+    return pictures("dsprites", [REMOTE], path, {}, _read)
+
+
+def _read(files: list[Path], folder: Path) -> Factors:
+    if h5py.is_hdf5(files[0]):
+        with h5py.File(files[0], "r") as file:
+            images = file["imgs"]
+            values_NK = file["latents/values"][()]
+            chunks = (images[start : start + _HDF5_ROWS] for start in range(0, len(images), _HDF5_ROWS))
+            return _pack(images.shape, chunks, file["latents/classes"][()], values_NK, folder)
+    with zipfile.ZipFile(files[0]) as archive:  # its pickled `metadata` is never opened
+        shape, _ = shape_of(archive, "imgs")
+        classes_NK, values_NK = (read_array(archive, f"latents_{kind}") for kind in ("classes", "values"))
+        return _pack(shape, rows_of(archive, "imgs", _ROWS), classes_NK, values_NK, folder)
+
+
+def _pack(
+    shape: tuple[int, ...], chunks: Iterator[np.ndarray], classes_NK: np.ndarray, values_NK: np.ndarray, folder: Path
+) -> Factors:
+    """Eight pixels to a byte. The constant colour is left out of the factors."""
+    if len(shape) != 3 or shape[2] % 8 or {classes_NK.shape, values_NK.shape} != {(shape[0], len(NAMES))}:
+        raise ValueError(f"images {shape}, classes {classes_NK.shape} and values {values_NK.shape} do not fit together")
+    values = _values(classes_NK, values_NK)
+    write_rows(folder / "bits.npy", shape[0], (np.packbits(chunk, axis=-1) for chunk in chunks), "dsprites")
+    return Factors(NAMES[1:], values)
+
+
+def _values(classes_NK: np.ndarray, values_NK: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    """What the classes stand for, if they are a grid and each stands for one value."""
+    sizes = tuple(map(len, grid_values(classes_NK)))
+    if sizes[0] != 1:
+        raise ValueError(f"factor 'color' has {sizes[0]} values where one was published")
+    found = grid_values(values_NK)
+    if tuple(map(len, found)) != sizes:
+        raise ValueError("its classes and its values are not of the same factors")
+    return found[1:]

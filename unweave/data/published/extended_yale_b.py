@@ -1,0 +1,43 @@
+"""The cropped Extended Yale Face Database B (Georghiades et al. 2001, Lee et al. 2005): faces under 64 lights."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from unweave.data.callspec import check_integer
+from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.array_store import Factors, in_chunks, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+REMOTE = Remote("CroppedYale.zip", ("http://vision.ucsd.edu/extyaleb/CroppedYaleBZip/CroppedYale.zip",))
+NAMES = ("subject", "azimuth", "elevation")
+# The name ends there: "....pgm.bad" are spoilt exposures, "..._Ambient.pgm" full scenes without the flash.
+_NAME = re.compile(r"yaleB(\d\d)_P00A([+-]\d\d\d)E([+-]\d\d)\.pgm$")
+
+
+def extended_yale_b(*, path: Where = None, size: int = 64) -> Pictures:
+    """Extended Yale B: 38 faces under 64 lights, 2414 grey photographs resized to 64 x 64.
+
+    `size` is the side in pixels; the published 168 x 192 are squeezed a little. `path` is CroppedYale.zip or the
+    folder that was in it.
+    """
+    check_integer("size", size, 8, 192)
+    return pictures("extended_yale_b", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+
+
+def _read(size: int, files: list[Path], folder: Path) -> Factors:
+    with Tree(files[0]) as tree:
+        rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
+        faces = (resized(read_image(tree.read(rows[row]), "L", rows[row]), size) for row in sorted(rows))
+        if not rows:
+            raise ValueError("there are no pictures named like yaleB01_P00A+000E+00.pgm")
+        write_rows(folder / "pixels.npy", len(rows), in_chunks(faces), "extended_yale_b")
+    found = [np.unique(column, return_inverse=True) for column in np.array(sorted(rows)).T]
+    np.save(folder / "classes.npy", np.stack([classes for _, classes in found], axis=1).astype(np.uint8))
+    return Factors(NAMES, tuple(tuple(map(float, values)) for values, _ in found))

@@ -1,0 +1,103 @@
+"""The Free Spoken Digit Dataset (Jackson et al. 2016) as pictures of sound: log-mel spectrograms of the recordings.
+
+Shape letters: M mel bands, T frames in time, F frequencies of the Fourier transform, S samples of a window.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import wave
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from unweave.contract import UserError
+from unweave.data.storage.archive import Tree
+from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+REMOTE = Remote(
+    "free-spoken-digit-dataset-master.zip",
+    ("https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/heads/master.zip",),
+)
+NAMES = ("digit", "speaker", "take")
+SIZES = (32, 64, 128)
+RATE = 8000  # samples a second
+SPAN = 8192  # samples of a picture: 1.024 seconds, longer than all but 17 of the recordings
+_WINDOW = 256  # samples, 32 ms
+_POINTS = 512  # of the Fourier transform; the window is filled up with zeros so that no mel band falls between two
+_RANGE = 80.0  # decibels below the loudest point of the recording that are shown
+_LOWEST = 50.0  # Hz
+_NAME = re.compile(r"(\d)_(\w+)_(\d+)\.wav$")
+
+
+def fsdd(*, path: Where = None, size: int = 64) -> Pictures:
+    """Free Spoken Digits: 3000 recordings of digits by 6 speakers, as log-mel spectrograms of 64 x 64.
+
+    `size` is the number of mel bands and of frames in time: 32, 64 or 128. `path` is the repository's .zip, its folder,
+    or the folder `recordings` in it.
+    """
+    if size not in SIZES or isinstance(size, bool):
+        raise UserError(f"size={size!r} is not accepted; give one of {', '.join(map(str, SIZES))}")
+    return pictures("fsdd", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+
+
+def _read(size: int, files: list[Path], folder: Path) -> Factors:
+    with Tree(files[0]) as tree:
+        found = {match.groups(): name for name in tree.names if (match := _NAME.search(name))}
+        if not found:
+            raise ValueError("there are no recordings named like 7_jackson_32.wav")
+        speakers = sorted({speaker for _, speaker, _ in found})
+        rows = {(int(d), speakers.index(s), int(take)): name for (d, s, take), name in found.items()}
+        digits, _, takes = grid_values(np.array(sorted(rows)))
+        sounds = (read_sound(tree.read(rows[row]), rows[row]) for row in sorted(rows))
+        images = in_chunks(spectrogram(sound, size) for sound in sounds)
+        write_rows(folder / "pixels.npy", len(rows), images, "fsdd")
+    return Factors(NAMES, (digits, tuple(speakers), takes))
+
+
+def read_sound(content: bytes, name: str) -> np.ndarray:
+    """The samples of a recording, int16."""
+    try:
+        with wave.open(io.BytesIO(content)) as file:
+            form = (file.getnchannels(), file.getsampwidth(), file.getframerate())
+            sound = np.frombuffer(file.readframes(file.getnframes()), "<i2") if form == (1, 2, RATE) else None
+            announced = file.getnframes()
+    except (wave.Error, EOFError, ValueError) as error:
+        raise ValueError(f"recording {name} cannot be read ({error})") from error
+    if sound is None:
+        raise ValueError(f"recording {name} has {form} channels, bytes and samples a second, not (1, 2, {RATE})")
+    if len(sound) != announced or not announced:
+        raise ValueError(f"recording {name} has {len(sound)} samples where its header announces {announced}")
+    return sound
+
+
+@cache
+def mel_filters(bands: int) -> np.ndarray:
+    """Triangles [M, F] whose corners lie evenly on the mel scale, 2595 log10(1 + f / 700)."""
+    lowest, highest = (2595.0 * np.log10(1.0 + hertz / 700.0) for hertz in (_LOWEST, RATE / 2.0))
+    corner = 700.0 * (10.0 ** (np.linspace(lowest, highest, bands + 2) / 2595.0) - 1.0)
+    frequency_F = np.arange(_POINTS // 2 + 1) * (RATE / _POINTS)
+    low, middle, high = corner[:-2, None], corner[1:-1, None], corner[2:, None]
+    rising, falling = (frequency_F - low) / (middle - low), (high - frequency_F) / (high - middle)
+    return np.maximum(0.0, np.minimum(rising, falling))
+
+
+def spectrogram(sound: np.ndarray, size: int) -> np.ndarray:
+    """Loudness in decibels [M, T] as bytes: 255 the loudest point of the recording, 0 silence or 80 dB below.
+
+    Time runs to the right from the start of the recording, pitch upwards; what is longer than the picture is cut off.
+    """
+    hop = SPAN // size
+    padded = np.zeros(SPAN + _WINDOW)
+    padded[_WINDOW // 2 :][: min(len(sound), SPAN)] = sound[:SPAN] / 32768.0
+    frames_TS = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[:SPAN:hop]
+    power_TF = np.abs(np.fft.rfft(frames_TS * np.hanning(_WINDOW), _POINTS)) ** 2
+    mel_MT = mel_filters(size) @ power_TF.T
+    decibels = 10.0 * np.log10(np.maximum(mel_MT, 1e-12))
+    shown = np.clip(1.0 + (decibels - decibels.max()) / _RANGE, 0.0, 1.0)
+    return np.round(255.0 * shown[::-1]).astype(np.uint8)

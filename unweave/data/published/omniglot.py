@@ -1,0 +1,75 @@
+"""Omniglot (Lake, Salakhutdinov and Tenenbaum 2015): characters of 50 alphabets, each drawn by 20 people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from unweave.data.callspec import check_integer, check_name
+from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.array_store import Factors, in_chunks, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+_HOME = "https://github.com/brendenlake/omniglot/raw/master/python/"
+_FILES = {
+    "background": (9464212, "ad41ab679c8b5d90b271ef46be6987cc81211774a695c29dcc5367b2b26ee640"),
+    "evaluation": (6462886, "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee"),
+}
+REMOTES = {
+    part: Remote(f"images_{part}.zip", (f"{_HOME}images_{part}.zip",), size, f"sha256:{sha256}")
+    for part, (size, sha256) in _FILES.items()
+}
+NAMES = ("alphabet", "character", "drawer")
+_NAME = re.compile(r"([^/]+)/character(\d+)/\d+_(\d+)\.png$")
+
+
+def omniglot(*, path: Where = None, part: str = "all", size: int = 64) -> Pictures:
+    """Omniglot: 1623 characters of 50 alphabets by 20 people each, 32460 drawings, white on black, of 64 x 64.
+
+    `part` is all, background (30 alphabets) or evaluation (20); `size` the side in pixels, 105 as published. `path` is
+    a .zip of it, a folder that holds images_background and images_evaluation, zipped or not, or one of them.
+    """
+    check_name("part", part, ("all", *REMOTES))
+    check_integer("size", size, 8, 105)
+    remotes = list(REMOTES.values()) if part == "all" else [REMOTES[part]]
+    options: dict[str, object] = {"part": part, "size": size}
+    return pictures("omniglot", remotes, path, options, partial(_read, part, size), tree=True)
+
+
+def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
+    with ExitStack() as stack:
+        trees = [stack.enter_context(Tree(file)) for file in files]
+        rows = dict(sorted(_rows(trees, part)))
+        if not rows:
+            raise ValueError(f"there are no pictures named like Greek/character01/0394_01.png in part={part!r}")
+        drawings = in_chunks((_drawing(tree, name, size) for tree, name in rows.values()), 1000)
+        write_rows(folder / "pixels.npy", len(rows), drawings, "omniglot")
+    alphabets, characters = (list(dict.fromkeys(row[:n] for row in rows)) for n in (1, 2))
+    drawers = sorted({row[2] for row in rows})
+    classes = [(alphabets.index(row[:1]), characters.index(row[:2]), drawers.index(row[2])) for row in rows]
+    np.save(folder / "classes.npy", np.array(classes, dtype=np.int16))
+    values = (a for (a,) in alphabets), (f"{a} {c}" for a, c in characters), map(float, drawers)
+    return Factors(NAMES, tuple(tuple(column) for column in values))
+
+
+def _rows(trees: list[Tree], part: str) -> Iterator[tuple[tuple[str, int, int], tuple[Tree, str]]]:
+    """Alphabet, number of the character, drawer, and where that drawing is."""
+    for tree in trees:
+        for name in tree.names:
+            match = _NAME.search(name)
+            if match and (part == "all" or f"images_{part}" in name):
+                yield (match[1], int(match[2]), int(match[3])), (tree, name)
+
+
+def _drawing(tree: Tree, name: str, size: int) -> np.ndarray:
+    """Published ink is 0 on paper 1; here the stroke is bright, as in MNIST."""
+    inverted: Image.Image = ImageOps.invert(read_image(tree.read(name), "L", name))
+    return resized(inverted, size)

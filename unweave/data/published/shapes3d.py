@@ -1,0 +1,57 @@
+"""3D Shapes (Burgess and Kim 2018) from its own file.
+
+Shape letters: N observations, K factors, H height, W width, C channels.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from unweave.data.storage.array_store import Factors, grid_values, write_rows
+from unweave.data.storage.download import Remote
+from unweave.data.storage.source import Where, pictures
+from unweave.data.storage.stored_images import Pictures
+
+REMOTE = Remote(
+    "3dshapes.h5",
+    ("https://storage.googleapis.com/3d-shapes/3dshapes.h5",),
+    267573662,
+    "sha256:0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785",
+)
+NAMES = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
+SHAPES = ("cube", "cylinder", "sphere", "capsule")
+
+
+def shapes3d(*, path: Where = None) -> Pictures:
+    """3D Shapes as published: an object in a coloured room, 480000 pictures of 64 x 64 in colour.
+
+    `rooms` is a look-alike that needs no file. `path` is 3dshapes.h5.
+    """
+    return pictures("shapes3d", [REMOTE], path, {}, _read)
+
+
+def _read(files: list[Path], folder: Path) -> Factors:
+    with h5py.File(files[0], "r") as file:
+        images, labels_NK = file["images"], file["labels"][()]
+        count = len(images)
+        if images.ndim != 4 or images.dtype != np.uint8 or labels_NK.shape != (count, len(NAMES)):
+            raise ValueError(f"images {images.shape} and labels {labels_NK.shape} are not those of 3D Shapes")
+        # labels are values, not classes, and were computed: equal ones may differ in the last digit
+        values = grid_values(labels_NK.round(6))
+        step = _step(images)
+        chunks = (images[start : start + step] for start in range(0, count, step))
+        write_rows(folder / "pixels.npy", count, chunks, "shapes3d")
+    return Factors(NAMES, tuple(_named(n, v) for n, v in zip(NAMES, values, strict=True)))
+
+
+def _step(images: h5py.Dataset) -> int:
+    """Rows to read at a time: whole chunks of the file, about 60 MB."""
+    chunk = images.chunks[0] if images.chunks else 1
+    return max(1, 60_000_000 // (chunk * int(np.prod(images.shape[1:])))) * chunk
+
+
+def _named(name: str, values: tuple[float, ...]) -> tuple[float | str, ...]:
+    return tuple(SHAPES[int(value)] for value in values) if name == "shape" else values

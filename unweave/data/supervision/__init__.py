@@ -1,0 +1,1 @@
+"""What a method is told beside the images: specifications, parser, samplers."""

@@ -1,0 +1,176 @@
+"""The words of the language of supervision: what each means and gives, and whether a method is served by it.
+
+`supervision.py` reads texts of the language into the classes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unweave.contract import FREE, UserError
+from unweave.data.callspec import check_name, parse_call
+from unweave.data.dataset import Dataset
+from unweave.data.user.pair_lists import read_rows
+from unweave.data.views import frames_of
+
+
+class Kind(NamedTuple):
+    """A word of the language."""
+
+    gives: tuple[str, ...]  # batch fields
+    options: tuple[str, ...]
+
+
+KINDS = {
+    "none": Kind((), ()),
+    "labels": Kind(("labelled", "labels"), ("n", "factors", "noise", "bins", "permute", "balanced", "seed")),
+    "pairs": Kind(("pair", "changed"), ("k", "change", "share", "rule", "file", "fingerprint")),
+    "groups": Kind(("groups", "group_id"), ("by", "size", "distinct")),
+    "match": Kind(("pair", "shared"), ("content", "style")),
+    "triplets": Kind(("positive", "negative"), ("by",)),
+    "rank": Kind(("order",), ("factor",)),
+    "clips": Kind(("clips",), ("length", "stride")),
+}
+
+
+BY_FILE = {  # what may be told of a folder without factors, and by which option of the command line
+    "shared": ("--pairs", "two file names and content or style, what the two share,"),
+    "pair": ("--pairs", "two file names"),
+    "groups": ("--groups", "a file name and a group name"),
+    "labels": ("--factors", "a file name and its labels"),
+}
+
+
+class Nothing(NamedTuple):
+    """Images alone."""
+
+
+class Labels(NamedTuple):
+    """`n` observations are labelled."""
+
+    n: int
+    factors: tuple[int, ...]
+    noise: float = 0.0  # the share of labels that are replaced by a random class
+    bins: int = 0  # classes a factor is cut down to; 0 is as it is
+    permute: bool = False  # the order of the classes is lost
+    balanced: bool = False  # the same number of every class
+    seed: int | None = None  # whose labelled observations; None is the run's
+
+
+class Change(NamedTuple):
+    """Pairs that differ in `low` to `high` of these factors and share all the others."""
+
+    low: int
+    high: int
+    factors: tuple[int, ...]
+    rule: str = "paper"
+
+
+class Share(NamedTuple):
+    """Pairs that share these factors and may differ in everything else."""
+
+    by: tuple[int, ...]
+
+
+class Listed(NamedTuple):
+    """The pairs that a file lists, of a folder of pictures."""
+
+    file: str
+    fingerprint: str | None = None  # what the file must still hold
+
+
+class Groups(NamedTuple):
+    """Sets of observations that share these factors."""
+
+    by: tuple[int, ...]
+    size: int
+    distinct: bool = False  # no two groups of a batch are the same one
+
+
+class Match(NamedTuple):
+    """Pairs that share either the content or the style."""
+
+    content: tuple[int, ...]
+    style: tuple[int, ...]
+
+
+class Triplets(NamedTuple):
+    """An observation, another one that shares these factors, and one that does not."""
+
+    by: tuple[int, ...]
+
+
+class Rank(NamedTuple):
+    """Which of two observations has more of this factor."""
+
+    factor: int
+
+
+class Clips(NamedTuple):
+    """Every `stride`-th frame of a video, `length` of them."""
+
+    length: int
+    stride: int
+
+
+Supervision = Nothing | Labels | Change | Share | Listed | Groups | Match | Triplets | Rank | Clips
+
+
+def default_supervision(needs: Sequence[str]) -> str:
+    """What is taken when nothing is said: the weakest that fits, where no factor has to be named for it."""
+    wanted = {field for field in needs if field not in FREE}
+    return "pairs(k=1)" if wanted and wanted <= set(KINDS["pairs"].gives) else "none"
+
+
+def example(needs: Sequence[str], data: Dataset) -> str:
+    """A text that gives a method what it needs."""
+    name = data.factor_names[0] if data.factor_names else "NAME"
+    texts = {
+        "none": "none",
+        "labels": f"labels(n={min(100, data.size)})",
+        "pairs": "pairs(k=1)" if can_change(data) else f"pairs(share=[{name!r}])",
+        "groups": f"groups(by=[{name!r}], size=2)",
+        "match": f"match(content=[{name!r}])",
+        "triplets": f"triplets(by=[{name!r}])",
+        "rank": f"rank(factor={name!r})",
+        "clips": f"clips(length={min(8, frames_of(data))})",
+    }
+    wanted = {field for field in needs if field not in FREE}
+    return next((text for kind, text in texts.items() if wanted <= set(KINDS[kind].gives)), "none")
+
+
+def check_needs(text: str, needs: Sequence[str], data: Dataset) -> None:
+    """Raises unless this supervision gives what the method needs, and the method needs what it gives."""
+    kind, options = parse_call(text, "supervision=")
+    check_name("supervision", kind, KINDS)
+    gives = _listed_fields(options["file"]) if kind == "pairs" and "file" in options else KINDS[kind].gives
+    wanted = [field for field in needs if field not in FREE]
+    if not wanted and kind != "none":
+        raise UserError(f"supervision={text!r} is given but the method needs only {', '.join(needs)}; leave it 'none'")
+    if missing := [field for field in wanted if field not in gives]:
+        if missing == ["shared"] and "file" in options:
+            raise UserError(
+                f"pairs '{options['file']}' do not say what they share, which the method needs; "
+                "give every row a third entry, content or style"
+            )
+        raise UserError(f"supervision={text!r} but the method needs {', '.join(missing)}; {hint(needs, data)}")
+
+
+def hint(needs: Sequence[str], data: Dataset) -> str:
+    """How to give a method what it needs; where no factor can be named for it, by a file."""
+    named = len(data.factor_names) > ("shared" in needs)  # a content, and something that is left for the style
+    if named or not set(needs) & set(BY_FILE):
+        return f"give e.g. supervision={example(needs, data)!r}"
+    option, rows = next(BY_FILE[field] for field in BY_FILE if field in needs)
+    return f"give {option}, a .csv with {rows} a row"
+
+
+def _listed_fields(file: object) -> tuple[str, ...]:
+    """What pairs of a file come with: nobody has counted what changes in them, but they may say what they share."""
+    return ("pair", "shared") if isinstance(file, str) and read_rows("pairs", file).tells_shared else ("pair",)
+
+
+def can_change(data: Dataset) -> bool:
+    """Whether a partner that differs in chosen factors always exists."""
+    return data.grid or getattr(data, "partners", False)

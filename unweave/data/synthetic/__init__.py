@@ -1,0 +1,1 @@
+"""Data sets that are rendered."""

@@ -1,0 +1,92 @@
+"""Videos of sprites that move, turn and, if asked, change: content that lasts, pose that does not.
+
+Every frame is a coloured picture of dSprites. Where a sprite starts, how fast it goes and how it turns are hashes of
+the video's number, so that the set is a function and takes no room.
+
+Shape letters: B batch, H height, W width.
+"""
+
+from __future__ import annotations
+
+import colorsys
+
+import torch
+from torch import Tensor
+
+from unweave.data.callspec import check_integer, check_name
+from unweave.data.dataset import Dataset
+from unweave.data.synthetic.sprites import ORIENTATIONS, POSITIONS, SCALES, SHAPES, Sprites
+from unweave.ops.noise import fold
+from unweave.ops.shuffle import scaled
+
+HUES = tuple(i / 6 for i in range(6))
+_TURNS = len(ORIENTATIONS) - 1  # the last is the first again
+_FASTEST, _SPIN = 2, 3  # classes a frame
+_SLOW = 2  # what changes besides the pose does so every other frame
+
+
+def _bounce(place: Tensor, last: int) -> Tensor:
+    """A place that runs on, reflected at 0 and at `last`."""
+    return last - (place % (2 * last) - last).abs()
+
+
+class Clips(Dataset):
+    """Videos of coloured sprites: shape, colour and scale are the content, position and orientation the pose.
+
+    Each of the 108 contents appears in `motions` videos of `frames` frames. An observation is a frame: frame t of
+    video v has the number v * frames + t, and videos 0 to motions - 1 show the first content. With `changing`
+    "colour" or "scale" that factor, too, changes with time.
+    """
+
+    factor_names = ("shape", "colour", "scale", "posX", "posY", "orientation")
+    factor_sizes = (len(SHAPES), len(HUES), len(SCALES), len(POSITIONS), len(POSITIONS), _TURNS)
+    factor_values = (SHAPES, HUES, SCALES, POSITIONS, POSITIONS, ORIENTATIONS[:-1])
+    grid = False
+
+    def __init__(
+        self, *, size: int = 64, frames: int = 16, motions: int = 100, changing: str = "none", seed: int = 0
+    ) -> None:
+        super().__init__()
+        check_name("changing", changing, ("none", "colour", "scale"))
+        self.frames, self.motions = check_integer("frames", frames, 2, 1000), check_integer("motions", motions, 1, 9999)
+        key = fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), "clips")
+        self.changing, self.sprites = changing, Sprites(size=size)
+        self.videos = len(SHAPES) * len(HUES) * len(SCALES) * motions
+        self.name, self.shape, self.size = "clips", (3, size, size), self.videos * frames
+        self.options = {"size": size, "frames": frames, "motions": motions, "changing": changing, "seed": seed}
+        self.key: Tensor
+        self.rgb: Tensor
+        self.register_buffer("key", key, persistent=False)
+        self.register_buffer("rgb", torch.tensor([colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]), persistent=False)
+
+    def factors(self, index_B: Tensor) -> Tensor:
+        video_B, time_B = index_B // self.frames, index_B % self.frames
+        content_B = video_B // self.motions
+        scale_B, colour_B = content_B % len(SCALES), content_B // len(SCALES) % len(HUES)
+        if self.changing == "scale":
+            scale_B = _bounce(scale_B + time_B // _SLOW, len(SCALES) - 1)
+        if self.changing == "colour":
+            colour_B = (colour_B + time_B // _SLOW) % len(HUES)
+        shape_B = content_B // (len(SCALES) * len(HUES))
+        return torch.stack([shape_B, colour_B, scale_B, *self._pose(video_B, time_B)], dim=-1)
+
+    def _pose(self, video_B: Tensor, time_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Position and orientation: even motion between the walls, even turning."""
+        key_B, last = fold(self.key, video_B), len(POSITIONS) - 1
+
+        def drawn(name: str, high: int) -> Tensor:
+            return scaled(fold(key_B, name), high)
+
+        x_B, y_B = (
+            _bounce(
+                drawn(f"start {axis}", last + 1) + (drawn(f"speed {axis}", 2 * _FASTEST + 1) - _FASTEST) * time_B, last
+            )
+            for axis in "xy"
+        )
+        turn_B = drawn("angle", _TURNS) + (drawn("spin", 2 * _SPIN + 1) - _SPIN) * time_B
+        return x_B, y_B, turn_B % _TURNS
+
+    def images(self, index_B: Tensor) -> Tensor:
+        shape_B, colour_B, scale_B, x_B, y_B, turn_B = self.factors(index_B).unbind(-1)
+        drawn_B1HW = self.sprites.images(self.sprites.index(torch.stack([shape_B, scale_B, turn_B, x_B, y_B], dim=-1)))
+        return drawn_B1HW * self.rgb[colour_B][:, :, None, None]

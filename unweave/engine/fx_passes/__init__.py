@@ -1,0 +1,1 @@
+"""Rewritings of the recorded training step before it is compiled."""

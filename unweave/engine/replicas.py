@@ -1,0 +1,237 @@
+"""Many runs of one shape, stepping together.
+
+A fleet is a Program and a State whose tensors have a leading replica axis: every replica has its own seed, noise,
+data order, hyper-parameters, schedules, learning rate, clipping and optimizer memory. The step is `loop.advance`
+itself, with the method mapped over the replicas, so run k among many is run k alone, to float error.
+
+A replica moves while its step is below its own last one and all it logs is finite; after that its state stays as
+it is, whatever its neighbours do.
+
+Shape letters: R replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from unweave.contract import Out
+from unweave.engine.compiled import Graph, step_inputs
+from unweave.engine.fx_passes.bf16_weights import refresh
+from unweave.engine.loop import Advance, Loop, advance, play
+from unweave.engine.optim import Moments
+from unweave.engine.program import Program, State
+from unweave.nn.conv import convolutions
+from unweave.ops.no_fuse import once
+
+STRATEGIES = ("loop", "streams", "vmap", "batched")
+_STREAMS = 16
+
+
+class Progressed(NamedTuple):
+    """What one replica did in a call: how far it is, and each logged quantity's mean over the steps it made."""
+
+    step: int
+    moved: int
+    logs: dict[str, float]
+
+
+class Fleet(Protocol):
+    """What every strategy is."""
+
+    def run(self, steps: int) -> list[Progressed]: ...
+
+    def states(self) -> list[State]: ...
+
+
+def stack_programs(programs: Sequence[Program]) -> Program:
+    """One program of R replicas."""
+    first = programs[0]
+    for player in first.optimizers:
+        mine = [p.optimizers[player] for p in programs]
+        if len({(o.betas, o.eps, o.momentum, o.clip is None) for o in mine}) > 1:
+            raise ValueError("replicas of a fleet share betas, eps and momentum, and all clip or none does")
+    columns = zip(*(p.constants() for p in programs), strict=True)
+    return first.with_constants(torch.stack(column) for column in columns)
+
+
+def stack_states(states: Sequence[State]) -> State:
+    """One state of R replicas."""
+    first = states[0]
+
+    def memory(player: str) -> Moments:
+        mine = [s.moments[player] for s in states]
+        columns = [[torch.stack(t) for t in zip(*(getattr(m, n) for m in mine))] for n in ("mean", "square")]
+        return Moments(columns[0], columns[1], torch.stack([m.updates for m in mine]))
+
+    return State(
+        {n: torch.stack([s.params[n] for s in states]) for n in first.params},
+        {n: torch.stack([s.buffers[n] for s in states]) for n in first.buffers},
+        {player: memory(player) for player in first.moments},
+        torch.stack([s.step for s in states]),
+    )
+
+
+def replica_state(state: State, k: int) -> State:
+    """The state of replica k, as views."""
+    return State(
+        {n: t[k] for n, t in state.params.items()},
+        {n: t[k] for n, t in state.buffers.items()},
+        {p: Moments([t[k] for t in m.mean], [t[k] for t in m.square], m.updates[k]) for p, m in state.moments.items()},
+        state.step[k],
+    )
+
+
+def play_together(program: Program, state: State, phase: int) -> Out:
+    """`loop.play` of every replica: each entry of the Out has a leading replica axis."""
+
+    def one(params: dict[str, Tensor], buffers: dict[str, Tensor], step: Tensor, own: list[Tensor]) -> Out:
+        return play(program.with_constants(iter(own)), State(params, buffers, {}, step), phase)
+
+    return vmap(one)(state.params, state.buffers, state.step, program.constants())
+
+
+def advance_together(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
+    """`loop.advance` of every replica."""
+    return advance(program, state, play_together)
+
+
+def guarded(advance: Advance) -> Advance:
+    """The step for those that still move and log finite numbers; the others keep their state and log zero."""
+
+    def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
+        after, logs = advance(program, state)
+        moves = state.step < program.last  # type: ignore[operator]
+        for value in logs.values():
+            moves = moves & value.isfinite()
+        moves = once(moves)
+        pairs = zip(state.tensors(), after.tensors(), strict=True)
+        kept = (_where(moves, new, old) for (_, old), (_, new) in pairs)
+        return state.filled(kept), {name: torch.where(moves, value, 0.0) for name, value in logs.items()}
+
+    return step
+
+
+def _where(moves: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    if new is old:
+        return old
+    return torch.where(moves.reshape(moves.shape + (1,) * (new.dim() - moves.dim())), new, old)
+
+
+class Together:
+    """All replicas in one mapped step, with torch's own grouped convolutions or with those of `ops.fleet_conv`.
+
+    In full precision a run alone is trained beside a copy of itself, for libraries multiply one matrix in another order
+    than several, and sums are exact (see `sums.py`): its numbers do not depend on its neighbours.
+    """
+
+    def __init__(self, programs: Sequence[Program], states: Sequence[State], *, way: str, engine: str) -> None:
+        self.replicas, full = len(programs), programs[0].precision == "float32"
+        if self.replicas == 1 and full:
+            programs, states = [*programs] * 2, [*states] * 2
+        program, state = stack_programs(programs), stack_states(states)
+
+        def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
+            with convolutions(way):
+                return guarded(advance_together)(program, state)
+
+        if engine == "loop":
+            self.engine: Loop | Graph = Loop(program, state, step)
+        else:
+            backend = "none" if engine == "recorded" else "inductor"
+            self.engine = Graph(program, state, step, capture=engine == "graph", backend=backend, exact=full)
+
+    def run(self, steps: int) -> list[Progressed]:
+        before = self.engine.state.step.tolist()
+        sums = {name: total.tolist() for name, total in self.engine.total(steps).items()}
+        after = self.engine.state.step.tolist()
+        return [_progressed(before[k], after[k], {n: s[k] for n, s in sums.items()}) for k in range(self.replicas)]
+
+    def states(self) -> list[State]:
+        return [replica_state(self.engine.state, k) for k in range(self.replicas)]
+
+
+def _progressed(before: int, after: int, sums: dict[str, float]) -> Progressed:
+    moved = after - before
+    return Progressed(after, moved, {name: total / moved for name, total in sums.items()} if moved else {})
+
+
+class OneByOne:
+    """Each replica in an engine of its own, one after the other."""
+
+    def __init__(self, programs: Sequence[Program], states: Sequence[State], engine: str) -> None:
+        step = guarded(advance)
+        self.engines: list[Loop | Graph] = [
+            Loop(p, s, step) if engine == "loop" else Graph(p, s, step, capture=engine == "graph")
+            for p, s in zip(programs, states, strict=True)
+        ]
+
+    def run(self, steps: int) -> list[Progressed]:
+        done = []
+        for engine in self.engines:
+            before = int(engine.state.step)
+            sums = {name: float(total) for name, total in engine.total(steps).items()}
+            done.append(_progressed(before, int(engine.state.step), sums))
+        return done
+
+    def states(self) -> list[State]:
+        return [engine.state for engine in self.engines]
+
+
+class Streams:
+    """Every replica's own compiled step, side by side on CUDA streams inside one captured graph."""
+
+    def __init__(self, programs: Sequence[Program], states: Sequence[State]) -> None:
+        first = Graph(programs[0], states[0], guarded(advance), capture=False)
+        self.compiled, self.state = first.step, [s.clone() for s in states]
+        self.sums = [{name: torch.zeros_like(total) for name, total in first.sums.items()} for _ in states]
+        own = [step_inputs(*each) for each in zip(programs, self.state, self.sums, strict=True)]
+        self.inputs = [inputs for inputs, _ in own]
+        self._all()  # kernels load and tune outside the recording
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self._all()
+        for mine, given in zip(self.state, states, strict=True):
+            for (_, tensor), (_, value) in zip(mine.tensors(), given.tensors(), strict=True):
+                tensor.copy_(value)
+        for inputs, halves in own:
+            refresh(inputs, halves)
+
+    def _all(self) -> None:
+        main = torch.cuda.current_stream()
+        streams = [torch.cuda.Stream() for _ in range(min(_STREAMS, len(self.inputs)))]
+        for stream in streams:
+            stream.wait_stream(main)
+        for k, inputs in enumerate(self.inputs):
+            with torch.cuda.stream(streams[k % len(streams)]), torch.no_grad():
+                self.compiled(inputs)
+        for stream in streams:
+            main.wait_stream(stream)
+
+    def run(self, steps: int) -> list[Progressed]:
+        before = torch.stack([s.step for s in self.state]).tolist()
+        torch._foreach_zero_([total for sums in self.sums for total in sums.values()])
+        for _ in range(steps):
+            self.graph.replay()
+        after = torch.stack([s.step for s in self.state]).tolist()
+        totals = [{name: float(total) for name, total in sums.items()} for sums in self.sums]
+        return [_progressed(b, a, t) for b, a, t in zip(before, after, totals, strict=True)]
+
+    def states(self) -> list[State]:
+        return self.state
+
+
+def make_fleet(programs: Sequence[Program], states: Sequence[State], *, strategy: str, engine: str) -> Fleet:
+    """The fleet of these runs, each with a `last` step of its own.
+
+    `engine` is loop, compiled or graph; or recorded, which is what would be compiled, one operation after the other.
+    """
+    if strategy == "loop":
+        return OneByOne(programs, states, engine)
+    if strategy == "streams":
+        return Streams(programs, states)
+    return Together(programs, states, way="library" if strategy == "vmap" else "fleet", engine=engine)

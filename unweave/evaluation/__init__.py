@@ -1,0 +1,1 @@
+"""What is read off trained models: codes, scores, classes, likelihoods."""

@@ -1,0 +1,174 @@
+"""Score many runs at once: models of equal shape are encoded together, then every metric reads the stored codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from unweave.contract import Method, UserError
+from unweave.data import Dataset
+from unweave.evaluation.codes import chosen_rows, fingerprint, is_stored, make_table, store_table
+from unweave.evaluation.evaluate import Evaluation, evaluate
+from unweave.model import Trained, load
+from unweave.nn.conv import convolutions
+from unweave.nn.networks import GLOROT
+from unweave.runs import RunFolder, list_runs, optimizer_name
+from unweave.training.cohort import Diverged
+
+_IMAGES_AT_ONCE = 16_384  # over all models together
+
+
+class _Posterior(nn.Module):
+    """Images to means and log-variances (or to codes alone), as a module that can be mapped over weights."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__()
+        self.method = method
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        what = self.method.representation()
+        return (what.encode(images),) if what.posterior is None else what.posterior(images)
+
+
+def encode_together(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+    """Codes [N, Z] and log-variances (None without a posterior) of the same observations for every model."""
+    modules = [_Posterior(method) for method in methods]
+    params, buffers = stack_module_state(modules)
+
+    def one(state: dict[str, Tensor], images: Tensor) -> tuple[Tensor, ...]:
+        return functional_call(modules[0], state, (images,))
+
+    found = []
+    with torch.no_grad(), convolutions("fleet"):
+        for part in index_N.split(max(16, _IMAGES_AT_ONCE // len(methods))):
+            found.append([t.float().cpu() for t in vmap(one, (0, None))({**params, **buffers}, data.images(part))])
+    whole = [torch.cat(parts, dim=1) for parts in zip(*found, strict=True)]
+    return [(whole[0][k], whole[1][k] if len(whole) > 1 else None) for k in range(len(methods))]
+
+
+def _alike(runs: Sequence[Trained]) -> list[list[Trained]]:
+    """Runs whose models and data are of the same form."""
+    groups: dict[str, list[Trained]] = {}
+    for run in runs:
+        config = run.config
+        form = [config["method"], config["arguments"], config["data"], config["data_options"], run.data.size]
+        groups.setdefault(json.dumps(form, default=str), []).append(run)
+    return list(groups.values())
+
+
+def encode_runs(runs: Sequence[Trained], *, rows: int | None, seed: int) -> None:
+    """Leave the codes of every run in its folder, where `evaluate` finds them."""
+    for group in _alike(runs):
+        data = group[0].data
+        marks = [fingerprint(run.method, data, seed) for run in group]
+        todo = [k for k, run in enumerate(group) if not is_stored(run.folder, marks[k], rows, data.size)]
+        if not todo:
+            continue
+        index = chosen_rows(data, rows, seed)
+        for k, (codes, logvar) in zip(todo, encode_together([group[k].method for k in todo], data, index), strict=True):
+            store_table(group[k].folder, make_table(data, index, codes, logvar), marks[k])
+
+
+def varied_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What differs between runs, apart from method, data and seed."""
+    flat = [_flat(config) for config in configs]
+    names = dict.fromkeys(name for settings in flat for name in settings)
+    return [name for name in names if len({json.dumps(s.get(name), default=str) for s in flat}) > 1]
+
+
+def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    rates = {json.dumps(s["lr"]): s["lr"] for s in config["optimizer"].values()}
+    lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
+    plain = {name: config[name] for name in ("supervision", "batch", "precision")}
+    start = config.get("start", GLOROT)
+    return {
+        **config["hyper"],
+        **config["arguments"],
+        "optimizer": optimizer_name(config),
+        "lr": lr,
+        "start": start,
+        **plain,
+    }
+
+
+def score_runs(
+    runs: Sequence[Trained | Diverged | str | Path],
+    *,
+    metrics: str | Sequence[str] | None = None,
+    rows: int | None = 10_000,
+    seed: int = 0,
+    device: str = "cpu",
+    stored: bool = False,
+) -> pd.DataFrame:
+    """One row a run: what it is, what varies, and its scores. `attrs` names the settings and the scores.
+
+    With stored=True what a run's scores.json already holds of the very same codes is not computed again.
+    """
+    if not runs:
+        raise UserError("runs is empty; give at least one run folder")
+    opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
+    trained = [run for run in opened if isinstance(run, Trained)]
+    encode_runs(trained, rows=None if rows is None else rows + rows // 2, seed=seed)
+    scores: list[Mapping[str, float]] = []
+    for run in opened:
+        found = _stored_scores(run, metrics, rows, seed) if stored and isinstance(run, Trained) else None
+        if found is None and isinstance(run, Trained):
+            found = evaluate(run, metrics=metrics, rows=rows, seed=seed, device=device).scores
+        scores.append(found or {})
+    return _frame(opened, scores)
+
+
+def _stored_scores(
+    run: Trained, metrics: str | Sequence[str] | None, rows: int | None, seed: int
+) -> dict[str, float] | None:
+    """What the run's folder holds of these metrics, if it holds all of them and of these very codes."""
+    if metrics is None or isinstance(metrics, str) or not (run.folder.path / "scores.json").is_file():
+        return None
+    try:
+        told = run.folder.read_json("scores.json")
+        here = {name: float(value) for name, value in told["scores"].items() if name.partition(".")[0] in metrics}
+        same = told["seed"] == seed and told["rows"] in (rows, run.data.size)
+        complete = set(metrics) <= {name.partition(".")[0] for name in here}
+        return here if same and complete and told["codes"] == fingerprint(run.method, run.data, seed) else None
+    except (UserError, KeyError, AttributeError, TypeError, ValueError):
+        return None  # scores of another version, or damaged: computed anew
+
+
+def _frame(runs: Sequence[Trained | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:
+    settings = varied_settings([run.config for run in runs])
+    names = list(dict.fromkeys(name for found in scores for name in found))
+    rows = []
+    for run, found in zip(runs, scores, strict=True):
+        config = run.config
+        row = {"run": str(run.folder.path), **{n: config[n] for n in ("method", "data", "seed", "steps")}}
+        row["diverged"] = run.step if isinstance(run, Diverged) else float("nan")
+        flat = _flat(config)
+        rows.append(row | {n: flat.get(n) for n in settings} | {n: found.get(n, float("nan")) for n in names})
+    frame = pd.DataFrame(rows)
+    frame.attrs = {"settings": settings, "scores": names}
+    return frame
+
+
+def find_runs(paths: Sequence[str | Path]) -> list[Path]:
+    """Run folders, given as such or as folders of them."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        inside = [path] if (path / "config.json").is_file() else [run.path for run in list_runs(path)]
+        if not inside:
+            raise UserError(f"run '{path}' is no run folder and holds none")
+        found += inside
+    return found
+
+
+def unfinished(paths: Sequence[Path]) -> list[Path]:
+    return [path for path in paths if not RunFolder(path).finished]
+
+
+__all__ = ["Evaluation", "encode_runs", "encode_together", "find_runs", "score_runs", "unfinished", "varied_settings"]

@@ -1,0 +1,203 @@
+"""How much content and style know of a group: its class told from either, by one observation and by several together.
+
+A model of groups should tell the class from the content and be at a loss with the style. With evidence accumulation
+the contents of several observations of one group are joined before the class is told.
+
+Shape letters: N observations, M members of a group, D codes, Z latents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.contract import Part, UserError
+from unweave.data import Dataset
+from unweave.data.supervision.parse import read_supervision
+from unweave.data.supervision.specs import Groups, Match, Share, Triplets
+from unweave.evaluation.codes import chosen_rows
+from unweave.metrics.inputs import Floats, Indices
+from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize
+from unweave.model import Trained
+
+TRAIN_SHARE = 2 / 3  # of the observations of each class; the others test
+MOST_CLASSES = 500  # a linear classifier of more takes minutes and has too few rows of each
+_CHUNK = 512  # images in one call of the encoder
+
+
+class Leak(NamedTuple):
+    """Shares of test observations whose class is told right."""
+
+    content: float
+    style: float
+    chance: float  # by always naming the most frequent class
+
+
+class GroupAccuracy(NamedTuple):
+    """How often a group's class is told right, from the content of so many members together and from the style."""
+
+    content: dict[int, float]  # by the number of members
+    style: float  # of one observation
+    chance: float
+    classes: int
+    rows: int  # observations, trained and tested on
+
+
+def shared_factors(supervision: str, data: Dataset) -> tuple[int, ...]:
+    """The positions of the factors that members of a group share; () if the supervision names no such factors."""
+    want = read_supervision(supervision, data)
+    match want:
+        case Groups() | Share() | Triplets():
+            return want.by
+        case Match():
+            return want.content
+    return ()
+
+
+def halves(parts: Sequence[Part]) -> tuple[slice, slice]:
+    """The coordinates of the first part, and those of all others."""
+    total = sum(part.size for part in parts)
+    if len(parts) < 2:
+        raise UserError(f"the code has {len(parts)} parts; content and style need a method whose code has both")
+    return slice(0, parts[0].size), slice(parts[0].size, total)
+
+
+def content_leak(codes_content: Any, codes_style: Any, classes: Any, seed: int = 0) -> Leak:
+    """How often a linear classifier tells the class from content codes [N, D] and from style codes [N, D'].
+
+    Fitted on two thirds of the observations of each class, drawn by the seed, and tested on the others.
+    """
+    labels_N = np.unique(np.asarray(classes), return_inverse=True)[1].reshape(-1).astype(np.int64)
+    both = [np.asarray(codes, dtype=np.float64) for codes in (codes_content, codes_style)]
+    for name, codes in zip(("codes_content", "codes_style"), both, strict=True):
+        if codes.ndim != 2 or len(codes) != len(labels_N):
+            raise UserError(f"{name}: has shape {codes.shape}; accepted is a row for each of {len(labels_N)} classes")
+    train_N = _train_rows(labels_N, seed)
+    content, style = (_accuracy(codes, labels_N, train_N) for codes in both)
+    return Leak(content, style, _chance(labels_N, train_N))
+
+
+class _Rows(NamedTuple):
+    """Observations of one or two data sets whose class is to be told."""
+
+    sets: tuple[Dataset, ...]
+    origin_N: np.ndarray  # which of the sets
+    index_N: np.ndarray  # which observation of it
+    labels_N: Indices
+    train_N: np.ndarray  # whether a classifier is fitted on it; else it tests
+
+
+def group_accuracy(
+    run: Trained,
+    data: Dataset | None = None,
+    *,
+    test: Dataset | None = None,
+    members: Sequence[int] = (1, 2, 4),
+    rows: int = 3000,
+    seed: int = 0,
+) -> GroupAccuracy:
+    """The class of the run's groups told from its codes of `rows` observations (of `data`, or of what it learned).
+
+    Two thirds of them train the classifier and the others test it, or, with `test`, all train it and as many of
+    that set test it. With `members` above 1 the content of each observation is joined with that of others of its
+    class by the method's `encode_group`; those who train the classifier never help those who test it. Numbers of
+    members for which a class is too small are left out.
+    """
+    found = _rows(run, run.data if data is None else data, test, rows, seed)
+    what = run.representation
+    content, style = halves(what.parts)
+    alone_NZ = _encoded(what.encode, found, np.arange(len(found.labels_N))[:, None])
+    told = {1: _accuracy(alone_NZ[:, content], found.labels_N, found.train_N)} if 1 in members else {}
+    for count in [m for m in members if m > 1 and what.encode_group is not None]:
+        together_NM = _together(found.labels_N, found.train_N, count, seed)
+        if together_NM is not None:
+            joined_NZ = _encoded(what.encode_group, found, together_NM)
+            told[count] = _accuracy(joined_NZ[:, content], found.labels_N, found.train_N)
+    left = _accuracy(alone_NZ[:, style], found.labels_N, found.train_N)
+    chance = _chance(found.labels_N, found.train_N)
+    return GroupAccuracy(told, left, chance, int(found.labels_N.max()) + 1, len(found.labels_N))
+
+
+def _rows(run: Trained, data: Dataset, test: Dataset | None, rows: int, seed: int) -> _Rows:
+    sets = (data,) if test is None else (data, test)
+    drawn = [_classed(one, run.config["supervision"], rows, seed) for one in sets]
+    keys = np.concatenate([key for _, key in drawn])
+    labels_N = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    count = int(labels_N.max(initial=-1)) + 1
+    if not 2 <= count <= MOST_CLASSES:
+        raise UserError(f"the groups have {count} classes; accepted are 2 to {MOST_CLASSES}")
+    origin_N = np.repeat(np.arange(len(sets)), [len(index) for index, _ in drawn])
+    train_N = _train_rows(labels_N, seed) if test is None else origin_N == 0
+    return _Rows(sets, origin_N, np.concatenate([index for index, _ in drawn]), labels_N, train_N)
+
+
+def _classed(data: Dataset, supervision: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Observations drawn by the seed with the factors their groups share; those that lack one are left out."""
+    by = shared_factors(supervision, data)
+    if not by:
+        raise UserError(f"supervision={supervision!r} names no groups; give a run that was told of some")
+    index_N = chosen_rows(data, rows, seed)
+    classes_NK = data.factors(index_N)[:, list(by)].cpu().numpy()
+    known_N = (classes_NK >= 0).all(1)
+    return index_N.cpu().numpy()[known_N], classes_NK[known_N]
+
+
+def _ranks(key_N: Indices, seed: int) -> tuple[Indices, Indices]:
+    """Of each row its place among the rows with its key, in an order drawn by the seed, and how many those are."""
+    order = np.lexsort((np.random.default_rng(seed).permutation(len(key_N)), key_N))
+    counts = np.bincount(key_N)
+    starts = counts.cumsum() - counts
+    rank_N = np.empty(len(key_N), dtype=np.int64)
+    rank_N[order] = np.arange(len(key_N)) - starts[key_N[order]]
+    return rank_N, counts[key_N]
+
+
+def _train_rows(labels_N: Indices, seed: int) -> np.ndarray:
+    """Which rows a classifier is fitted on: two thirds of every class [N], booleans."""
+    rank_N, count_N = _ranks(labels_N, seed)
+    train_N = rank_N < np.maximum(1, np.floor(TRAIN_SHARE * count_N))
+    if train_N.all():
+        raise UserError("no class has two observations or more: nothing is left to test a classifier on")
+    return train_N
+
+
+def _together(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) -> np.ndarray | None:
+    """For each row the rows of a group of `count`, itself first, all of its class and of its side [N, M]."""
+    key_N = 2 * labels_N + train_N
+    rank_N, size_N = _ranks(key_N, seed)
+    if size_N.min() < count:
+        return None
+    table = np.zeros((key_N.max() + 1, size_N.max()), dtype=np.int64)
+    table[key_N, rank_N] = np.arange(len(key_N))
+    return np.stack([table[key_N, (rank_N + step) % size_N] for step in range(count)], axis=1)
+
+
+def _encoded(encode: Callable[[Tensor], Tensor] | None, rows: _Rows, together_NM: np.ndarray) -> Floats:
+    """The code of the first member of each group of rows [N, Z]; with one member, of the image alone."""
+    assert encode is not None
+    found, order = [], np.argsort(rows.origin_N, kind="stable")
+    with torch.no_grad():
+        for number, data in enumerate(rows.sets):
+            device = next(data.buffers(), torch.empty(0)).device
+            index_NM = torch.from_numpy(rows.index_N[together_NM[rows.origin_N == number]]).to(device)
+            for part_BM in index_NM.split(max(1, _CHUNK // index_NM.shape[1])):
+                images = data.images(part_BM.flatten())
+                alone = index_NM.shape[1] == 1
+                codes = encode(images) if alone else encode(images.unflatten(0, part_BM.shape))[:, 0]
+                found.append(codes.float().cpu())
+    codes_NZ = torch.cat(found).double().numpy()
+    return codes_NZ[np.argsort(order)]
+
+
+def _accuracy(codes_ND: Floats, labels_N: Indices, train_N: np.ndarray) -> float:
+    train_ND, test_ND = standardize(codes_ND[train_N], codes_ND[~train_N])
+    weights = fit_logistic(train_ND, labels_N[train_N], int(labels_N.max()) + 1)
+    return float((class_scores(weights, test_ND).argmax(1) == labels_N[~train_N]).mean())
+
+
+def _chance(labels_N: Indices, train_N: np.ndarray) -> float:
+    return float((labels_N[~train_N] == np.bincount(labels_N[train_N]).argmax()).mean())

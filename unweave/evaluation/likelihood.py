@@ -1,0 +1,80 @@
+"""How likely a model finds images: -log p(x) of held-out ones, by annealed importance sampling from the encoder.
+
+Shape letters: N observations, B chains, Z latents, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from unweave.contract import Representation, UserError
+from unweave.data import Dataset
+from unweave.evaluation.codes import chosen_rows
+from unweave.model import Trained
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.ops.annealed import annealed_log_weights
+from unweave.ops.noise import fold, random_uniform
+
+_CHUNK = 4096  # chains in one call of a network
+_LEAST = 0.05  # deviation; an encoder surer than this of a latent is not taken at its word
+_UNTOLD = 0.5  # where chains start if the encoder says no deviation
+
+
+def evidence_nll(
+    run: Trained, data: Dataset, *, rows: int = 1000, chains: int = 4, steps: int = 100, seed: int = 0
+) -> Tensor:
+    """-log p(x) [N] in nats of `rows` observations of the data, which the model should not have seen in training.
+
+    The chains of an image start around its code, twice as wide as the encoder says. Too high in expectation, by less
+    the more chains and steps there are. If the likelihood is Bernoulli, grey is nothing the model thinks possible: then
+    black or white is drawn for every pixel, by the seed.
+    """
+    model = _autoencoder(run)
+    device = next(model.parameters()).device
+    data, key = data.to(device), fold(torch.tensor(seed, device=device), "evidence")
+    found = []
+    for part, index_B in enumerate(chosen_rows(data, rows, seed).split(max(1, _CHUNK // chains))):
+        images = data.images(index_B)
+        if model.likelihood == "bernoulli":
+            images = (random_uniform(fold(fold(key, "pixels"), part), tuple(images.shape)) < images).float()
+        mean_BZ, spread_BZ = _start(run.representation, images)
+        found.append(_log_evidence(model, images, mean_BZ, spread_BZ, fold(key, part), chains, steps))
+    return -torch.cat(found)
+
+
+def _autoencoder(run: Trained) -> AutoEncoder:
+    """Of methods whose codes are N(0, I) if drawn from the prior, and all that the decoder sees."""
+    model, name = getattr(run.method, "autoencoder", None), run.config["method"]
+    what, prior = run.representation, getattr(run.method, "prior", "normal")
+    if isinstance(model, AutoEncoder) and not what.parts and what.from_prior is None and prior == "normal":
+        return model
+    raise UserError(f"method '{name}' has no normal prior over all of its code; accepted are VAEs without parts")
+
+
+def _start(what: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation [B, Z] of where the chains of each image start."""
+    with torch.no_grad():
+        if what.posterior is None:
+            mean_BZ = what.encode(x_BCHW)
+            return mean_BZ, torch.full_like(mean_BZ, _UNTOLD)
+        mean_BZ, logvar_BZ = what.posterior(x_BCHW)
+    return mean_BZ, 2.0 * torch.exp(0.5 * logvar_BZ).clamp(_LEAST, 1.0)
+
+
+def _log_evidence(
+    model: AutoEncoder, x_BCHW: Tensor, mean_BZ: Tensor, spread_BZ: Tensor, key: Tensor, chains: int, steps: int
+) -> Tensor:
+    """log p(x) [B]."""
+    x_BCHW, mean_BZ, spread_BZ = (each.repeat_interleave(chains, 0) for each in (x_BCHW, mean_BZ, spread_BZ))
+
+    def log_factor(u_BZ: Tensor) -> Tensor:
+        """p(x, z) over the density of where chains start, with z = mean + spread u."""
+        z_BZ = mean_BZ + spread_BZ * u_BZ
+        apart_B = 0.5 * (u_BZ.square() - z_BZ.square()).sum(1) + spread_BZ.log().sum(1)
+        return apart_B - model.nll(x_BCHW, z_BZ)
+
+    weight_B = annealed_log_weights(log_factor, (len(mean_BZ), model.latents), key, steps=steps)
+    return weight_B.view(-1, chains).logsumexp(1) - math.log(chains)

@@ -1,0 +1,162 @@
+"""Whether the codes of all images fill the prior, and what comes of it: reconstructions, samples, labels from few.
+
+The comparison of Zhao et al. 2019, for any Representation with a decoder and a prior N(0, I).
+
+Shape letters: N observations, B batch, Z latents, Y classes, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unweave.contract import Representation, UserError
+from unweave.data import Dataset
+from unweave.data.callspec import check_name
+from unweave.evaluation.codes import Table, chosen_rows, encode_table
+from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
+from unweave.metrics.inputs import Floats, Indices
+from unweave.nn.networks import build_networks
+
+TESTED = 2000  # observations, or a fifth of a smaller set, on which a classifier is tested and not trained
+_CHUNK = 512  # images in one call of a network
+
+
+class Classifier(NamedTuple):
+    """Tells one factor from images; trained on the data themselves."""
+
+    factor: int  # its position among the factors
+    classify: Callable[[Tensor], Tensor]  # images [B, C, H, W] -> classes [B]
+    true_Y: Indices  # how many observations of the data have each class
+    error: float  # share of wrong classes among observations it was not trained on
+
+
+class PriorFit(NamedTuple):
+    """How one model does."""
+
+    mmd: float  # squared and unbiased, of sampled codes to as many draws of the prior
+    log_det: float  # of the covariance of sampled codes; 0 for the prior's
+    squared_error: float  # of images decoded from sampled codes, summed over pixels, mean over images
+    class_divergence: float  # KL in nats of the classes of samples from those of the data
+    label_errors: dict[int, float]  # share of wrong classes by the number of labels, from the means of codes
+
+
+def fit_classifier(
+    data: Dataset, factor: str, *, net: str = "small", steps: int = 1000, batch: int = 128, seed: int = 0
+) -> Classifier:
+    """A small convolutional network that learned the factor from all observations where it is known, but a few."""
+    check_name("factor", factor, data.factor_names)
+    k = data.factor_names.index(factor)
+    index_N, class_N = _known(data, k)
+    count, tested = data.factor_sizes[k], min(TESTED, len(index_N) // 5)
+    if not tested:
+        raise UserError(f"factor '{factor}' is known of {len(index_N)} observations; a classifier needs 5 or more")
+    generator = torch.Generator().manual_seed(seed)
+    order_N = torch.randperm(len(index_N), generator=generator).to(index_N.device)
+    test, train = order_N[:tested], order_N[tested:]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = build_networks(net, data.shape, count)[0].to(index_N.device)
+
+    def logits(images: Tensor) -> Tensor:
+        return network(images)[:, :count]  # the second half, where an encoder has its variances, is not used
+
+    def classify(images: Tensor) -> Tensor:
+        with torch.no_grad():
+            return logits(images).argmax(1)
+
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for _ in range(steps):
+        rows_B = train[torch.randint(len(train), (batch,), generator=generator).to(train.device)]
+        optimizer.zero_grad()
+        F.cross_entropy(logits(data.images(index_N[rows_B])), class_N[rows_B]).backward()
+        optimizer.step()
+    told_N = torch.cat([classify(data.images(index_N[part])) for part in test.split(_CHUNK)])
+    wrong = (told_N != class_N[test]).float().mean()
+    return Classifier(k, classify, class_N.bincount(minlength=count).cpu().numpy(), float(wrong))
+
+
+def _known(data: Dataset, k: int) -> tuple[Tensor, Tensor]:
+    """The observations whose factor k is known, and its classes."""
+    index_N = chosen_rows(data, None, 0)
+    class_N = data.factors(index_N)[:, k]
+    return index_N[class_N >= 0], class_N[class_N >= 0]
+
+
+def prior_fit(
+    what: Representation,
+    data: Dataset,
+    classifier: Classifier,
+    *,
+    rows: int = 10_000,
+    labels: Sequence[int] = (100, 1000),
+    seed: int = 0,
+) -> PriorFit:
+    """All of it from the codes of `rows` observations drawn by the seed, and as many samples of the prior.
+
+    Numbers of labels that leave nothing to test on are left out.
+    """
+    decode = _decoder(what)
+    table = encode_table(what, data, rows=rows, seed=seed)
+    drawn = np.random.default_rng([seed, 1])  # not the numbers that stand for the prior
+    z_NZ = sampled_codes(table, drawn)
+    class_N = table.factors[:, classifier.factor]
+    known_N = ~np.isnan(class_N)
+    told = [number for number in labels if number < known_N.sum()]
+    device = next(data.buffers(), table.rows).device
+    return PriorFit(
+        prior_mmd(z_NZ, seed=seed, device=str(device)),
+        log_det_covariance(z_NZ),
+        _squared_error(decode, data, table.rows.to(device), z_NZ),
+        class_divergence(_sample_classes(decode, classifier, drawn, z_NZ.shape, device), classifier.true_Y),
+        {number: label_error(table.codes[known_N], class_N[known_N], labels=number, seed=seed) for number in told},
+    )
+
+
+def _decoder(what: Representation) -> Callable[[Tensor], Tensor]:
+    if what.decode is None:
+        raise UserError("the representation has no decoder; accepted are models that decode codes")
+    if any(part.classes for part in what.parts):
+        raise UserError("the code has a part of classes, whose prior is not normal; accepted are codes without")
+    return what.decode
+
+
+def sampled_codes(table: Table, drawn: np.random.Generator) -> Floats:
+    """z ~ q(z|x) of every observation [N, Z]: the code itself if the encoder gives no variances."""
+    codes_NZ = table.codes.astype(np.float64)
+    if table.logvar is None:
+        return codes_NZ
+    return codes_NZ + np.exp(0.5 * table.logvar.astype(np.float64)) * drawn.standard_normal(codes_NZ.shape)
+
+
+def _decoded(decode: Callable[[Tensor], Tensor], z_NZ: Floats, device: torch.device) -> Iterator[Tensor]:
+    """Images of the codes, some at a time."""
+    with torch.no_grad():
+        for part_BZ in torch.as_tensor(z_NZ, dtype=torch.float32).split(_CHUNK):
+            yield decode(part_BZ.to(device))
+
+
+def _squared_error(decode: Callable[[Tensor], Tensor], data: Dataset, rows_N: Tensor, z_NZ: Floats) -> float:
+    total = torch.zeros((), dtype=torch.float64, device=rows_N.device)
+    for part, images in zip(rows_N.split(_CHUNK), _decoded(decode, z_NZ, rows_N.device), strict=True):
+        total += (data.images(part) - images).square().sum(dtype=torch.float64)
+    return float(total) / len(rows_N)
+
+
+def _sample_classes(
+    decode: Callable[[Tensor], Tensor],
+    classifier: Classifier,
+    drawn: np.random.Generator,
+    shape: tuple[int, ...],
+    device: torch.device,
+) -> Indices:
+    """How many images decoded from draws of the prior, as many as rows of `shape`, are of each class [Y]."""
+    counts_Y = np.zeros(len(classifier.true_Y), dtype=np.int64)
+    for images in _decoded(decode, drawn.standard_normal(shape), device):
+        counts_Y += classifier.classify(images).bincount(minlength=len(counts_Y)).cpu().numpy()
+    return counts_Y

@@ -1,0 +1,1 @@
+"""Unweave inside of other libraries, and their formats."""

@@ -1,0 +1,180 @@
+"""Codes of image files, and encoders that run without unweave."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor, nn
+
+from unweave.contract import Method, UserError
+from unweave.data.callspec import check_name
+from unweave.data.user.folder import read_like
+from unweave.model import Trained
+from unweave.runs import write_atomic
+
+FORMATS = ("onnx", "torch")
+SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
+
+
+def read_image(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
+    """One image file as [C, H, W] in 0..1, brought to the model's size and channels; what is transparent is black."""
+    try:
+        with Image.open(path) as file:
+            picture = _opaque(ImageOps.exif_transpose(file)).convert("L" if shape[0] == 1 else "RGB")
+            small = picture.resize((shape[2], shape[1]), Image.Resampling.BOX)
+    except Exception as error:  # decoders of broken files raise nearly anything
+        raise UserError(f"image '{path}' cannot be read ({error}); give picture files such as .png or .jpg") from error
+    array = np.asarray(small, dtype=np.float32) / 255.0
+    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+
+
+def _opaque(picture: Image.Image) -> Image.Image:
+    """The picture in 8 bits without transparency. Pillow by itself cuts 16 bits off at 255 and shows hidden colours."""
+    if picture.mode.startswith("I"):
+        return Image.fromarray((np.asarray(picture) / 257.0).round().clip(0, 255).astype(np.uint8))
+    if picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
+        seen = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", seen.size, (0, 0, 0, 255)), seen)
+    return picture
+
+
+def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
+    """The files named, and the pictures inside the folders named."""
+    named = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    found: list[Path] = []
+    for path in named:
+        if path.is_dir():
+            found += sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+        elif path.exists():
+            found.append(path)
+        else:
+            raise UserError(f"image '{path}' does not exist; give picture files or folders of them")
+    if not found:
+        raise UserError(
+            f"images: no picture found in {', '.join(map(str, named)) or 'nothing'}; give .png or .jpg files"
+        )
+    return found
+
+
+def encode_files(trained: Trained, paths: str | Path | Iterable[str | Path], out: str | Path, batch: int = 256) -> int:
+    """Write `codes` [N, Z] and `files` [N] into an .npz; returns N."""
+    files = image_files(paths)
+    codes = []
+    for start in range(0, len(files), batch):
+        codes.append(trained.encode(np.stack([_prepared(trained, f) for f in files[start : start + batch]])))
+    buffer = io.BytesIO()
+    np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
+    write_output(Path(out), buffer.getvalue())
+    return len(files)
+
+
+def _prepared(trained: Trained, path: Path) -> np.ndarray:
+    """A picture as those the model was trained on, if these were pictures too."""
+    like = read_like(trained.data, path)
+    return read_image(path, trained.data.shape) if like is None else like
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Write a result file, with the user's kind of error when that is impossible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, content)
+    except OSError as error:
+        raise UserError(f"out '{path}' cannot be written: {error.strerror or error}") from error
+
+
+class _Encoder(nn.Module):
+    """Images to codes, and nothing else."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__()
+        self.method = method
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.method.representation().encode(images)
+
+
+def export(trained: Trained, out: str | Path, format: str = "torch") -> Path:
+    """Write the encoder as a program of its own: .pt2 for `torch.export.load`, or .onnx."""
+    check_name("format", format, FORMATS)
+    path = Path(out)
+    if format == "onnx":
+        _need_onnx()
+    elif path.suffix != ".pt2":
+        better = path.with_suffix(".pt2")
+        raise UserError(f"out '{out}' does not end in .pt2, as torch.export.load wants it; use '{better}'")
+    program = encoder_program(trained.method, trained.data.shape)
+    with tempfile.TemporaryDirectory() as folder:
+        made = os.path.join(folder, "encoder.onnx" if format == "onnx" else "encoder.pt2")
+        if format == "onnx":
+            _save_onnx(program, made)
+        else:
+            torch.export.save(program, made)
+        write_output(path, Path(made).read_bytes())
+    return path
+
+
+def encoder_program(method: Method, shape: tuple[int, int, int]) -> torch.export.ExportedProgram:
+    """The encoder recorded for any batch size, without the weights of the rest of the method."""
+    encoder = _Encoder(copy.deepcopy(method).cpu().eval().requires_grad_(False))
+    example, batch = torch.zeros(2, *shape), torch.export.Dim("batch", min=1)
+
+    def recorded() -> torch.export.ExportedProgram:
+        with torch.no_grad():
+            return torch.export.export(encoder, (example,), dynamic_shapes={"images": {0: batch}})
+
+    first = recorded()
+    idle = {node.name for node in first.graph.nodes if node.op == "placeholder" and not node.users}
+    for placeholder, name in first.graph_signature.inputs_to_parameters.items():
+        if placeholder in idle:
+            owner, _, leaf = name.rpartition(".")
+            encoder.get_submodule(owner).register_parameter(leaf, None)
+    program = recorded()
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # the paths of the machine it was made on are nobody's business
+    return program
+
+
+def _need_onnx() -> None:
+    for package in ("onnx", "onnxscript"):
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise UserError(
+                f"format 'onnx' needs the package {package}, which is not installed; "
+                "use pip install 'unweave[onnx]', or format torch"
+            ) from None
+
+
+def _save_onnx(program: torch.export.ExportedProgram, path: str) -> None:
+    names: dict[str, Any] = {"input_names": ["images"], "output_names": ["codes"]}
+    with warnings.catch_warnings(), _quiet("torch.onnx"):
+        warnings.simplefilter("ignore")  # the exporter warns of its own internals
+        made = torch.onnx.export(program, dynamo=True, verbose=False, **names)
+        assert made is not None
+        made.save(path, external_data=False)
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Only errors from this logger: the ONNX exporter reports every optional package it does not find."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,265 @@
+"""Any method as a scikit-learn transformer: fit, transform, pipelines, grid search. Nothing is written to disk."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from torch import Tensor
+
+from unweave.config import resolve
+from unweave.contract import Method, UserError, static_arguments
+from unweave.data.callspec import check_name
+from unweave.data.user.arrays import Arrays
+from unweave.engine.program import initial_state
+from unweave.training.build import (
+    PRECISIONS,
+    build,
+    build_program,
+    find_device,
+    find_engine,
+    find_method,
+    make_engine,
+    optimizer_settings,
+    rounding,
+)
+
+Shape = tuple[int, int, int]
+Record = dict[str, float]
+_RECORDS = 100  # entries of losses_
+_CHUNK = 128  # rows encoded at once
+_GIVEN = ("x", "second")  # what arrays without labels or partners can give a method
+
+
+class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Learn disentangled codes of your data with any method that needs the observations alone.
+
+    X is [n_samples, n_features], or images [n, C, H, W] or [n, H, W]. Rows are images too when `shape` is given,
+    (C, H, W) or (H, W); otherwise they are vectors, for which net="mlp" is the one to use. Losses are sums in nats
+    with unit variance about the output, so bring the features to a common scale first, as StandardScaler does.
+
+    Parameters
+    ----------
+    method : name such as "beta_vae" or "factor_vae", or a Method class
+    latents : size of the code
+    net : "mlp", or for images "locatello", "burgess", "kim", "small"
+    likelihood : "gaussian", "laplace", or "bernoulli" for data in 0..1
+    steps, batch : number of training steps, and observations in each
+    lr : learning rate, a number or "linear(start, end, steps)"; None is the method's own
+    shape : image shape of the rows of X; None leaves X as it is
+    device : "auto", "cpu", "cuda", "cuda:N" or "mps"
+    precision : "float32", "tf32" or "bf16"
+    engine : "loop" starts at once; "graph" compiles first, then runs faster on a GPU
+    settings : further settings of the method, such as {"beta": 4}
+    random_state : everything random follows from it
+
+    Attributes
+    ----------
+    method_ : the trained module
+    losses_ : the quantities the method logs, as a list of records, each a mean over the steps before its "step"
+    shape_ : image shape (C, H, W) the method works on
+    n_features_in_ : numbers in one observation
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str | type[Method] = "beta_vae",
+        latents: int = 10,
+        net: str = "mlp",
+        likelihood: str = "gaussian",
+        steps: int = 2000,
+        batch: int = 64,
+        lr: float | str | None = 1e-3,
+        shape: tuple[int, ...] | None = None,
+        device: str = "auto",
+        precision: str = "float32",
+        engine: str = "loop",
+        settings: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.method = method
+        self.latents = latents
+        self.net = net
+        self.likelihood = likelihood
+        self.steps = steps
+        self.batch = batch
+        self.lr = lr
+        self.shape = shape
+        self.device = device
+        self.precision = precision
+        self.engine = engine
+        self.settings = settings
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Unweaver:
+        """Train on X; y is ignored."""
+        given, image = _flat(X)
+        rows = validate_data(self, given, dtype=np.float32)
+        cls = find_method(self.method)
+        config = self._config(cls)
+        shape = _image_shape(self.shape, image, rows.shape[1])
+        if config["arguments"].get("likelihood") == "bernoulli" and (rows.min() < 0.0 or rows.max() > 1.0):
+            low, high = rows.min(), rows.max()
+            raise UserError(f"likelihood 'bernoulli' needs X in 0..1, not {low:g}..{high:g}; rescale X or use gaussian")
+        data = Arrays(rows.reshape(-1, *shape)).to(config["device"])
+        with rounding(self.precision):
+            self.method_, self.losses_ = self._train(cls, config, data)
+        self.shape_ = shape
+        self._sample_shape = tuple(np.shape(X)[1:]) if image else (rows.shape[1],)
+        self._n_features_out = self.method_.representation().latents
+        return self
+
+    def _config(self, cls: type[Method]) -> dict[str, Any]:
+        """What the engine is told; every parameter is checked here."""
+        own = {"latents": self.latents, "net": self.net, "likelihood": self.likelihood}
+        further = dict(self.settings or {})
+        if twice := sorted(set(own) & set(further)):
+            raise UserError(f"settings '{twice[0]}' is a parameter of its own; use {twice[0]}={further[twice[0]]!r}")
+        known = static_arguments(cls)
+        arguments, hyper = resolve(cls, {**{n: v for n, v in own.items() if n in known}, **further})
+        check_name("precision", self.precision, PRECISIONS)
+        return {
+            "arguments": arguments,
+            "hyper": hyper,
+            "optimizer": optimizer_settings(cls, self.lr, 0.0),
+            "steps": _whole("steps", self.steps, 1),
+            "batch": _whole("batch", self.batch, 2),
+            "seed": _seed(self.random_state),
+            "device": find_device(self.device),
+            "engine": find_engine(self.engine),
+            "precision": self.precision,
+            "supervision": "none",
+        }
+
+    def _train(self, cls: type[Method], config: Mapping[str, Any], data: Arrays) -> tuple[Method, list[Record]]:
+        """Every stage of the method, the later ones receiving the earlier."""
+        trained: Method | None = None
+        stage: type[Method] | None = cls
+        losses: list[Record] = []
+        while stage is not None:
+            method = build(stage, config, data, trained)
+            if missing := [field for field in method.needs if field not in _GIVEN]:
+                raise UserError(
+                    f"method '{self.method}' learns from {' and '.join(missing)}, which X alone does not hold; "
+                    "use unweave.train on a data set, or a method such as beta_vae"
+                )
+            losses += _train_stage(method, config, data)
+            trained, stage = method, stage.then
+        assert trained is not None
+        return trained.eval(), losses
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Codes [n_samples, latents], float32."""
+        check_is_fitted(self, "method_")
+        given, image = _flat(X)
+        if image and image != self.shape_:
+            raise UserError(f"X has images of shape {image}, but {self.shape_} were fitted; give that shape")
+        rows = validate_data(self, given, dtype=np.float32, reset=False)
+        return self._apply(self.method_.representation().encode, rows.reshape(-1, *self.shape_))
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """What codes [n_samples, latents] stand for, in the form X had when fitted."""
+        check_is_fitted(self, "method_")
+        codes = check_array(Z, dtype=np.float32, input_name="Z")
+        if codes.shape[1] != self._n_features_out:
+            raise UserError(
+                f"Z has {codes.shape[1]} columns; give the {self._n_features_out} codes of each observation"
+            )
+        decode = self.method_.representation().decode
+        if decode is None:
+            raise UserError(f"method '{self.method}' has no decoder; choose another for inverse_transform")
+        return self._apply(decode, codes).reshape(-1, *self._sample_shape)
+
+    def _apply(self, function: Callable[[Tensor], Tensor], values: np.ndarray) -> np.ndarray:
+        """The function row by row. Every call has the same size, so a row's result depends on no other row:
+        matrix products of different sizes round differently."""
+        device = next(self.method_.parameters()).device
+        parts = []
+        for start in range(0, len(values), _CHUNK):
+            part = torch.tensor(values[start : start + _CHUNK])
+            padded = torch.zeros(_CHUNK, *part.shape[1:])
+            padded[: len(part)] = part
+            with torch.no_grad():
+                parts.append(function(padded.to(device))[: len(part)].float().cpu())
+        return torch.cat(parts).numpy()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle opens on machines without the device it was trained on."""
+        state = dict(super().__getstate__())
+        if "method_" in state:
+            state["method_"] = copy.deepcopy(state["method_"]).cpu()
+        return state
+
+
+def _train_stage(method: Method, config: Mapping[str, Any], data: Arrays) -> list[Record]:
+    """The method ends holding the trained weights."""
+    runner = make_engine(build_program(config, method, data), initial_state(method), config["engine"])
+    steps, done = config["steps"], 0
+    losses: list[Record] = []
+    while done < steps:
+        chunk = min(max(1, steps // _RECORDS), steps - done)
+        logs = runner.run(chunk)
+        done += chunk
+        if broken := [name for name, value in logs.items() if not math.isfinite(value)]:
+            raise UserError(f"training diverged: {broken[0]} is not finite by step {done}; use a smaller lr")
+        losses.append({"step": done, **logs})
+    method.load_state_dict({**runner.state.params, **runner.state.buffers})
+    return losses
+
+
+def _flat(X: Any) -> tuple[Any, Shape | None]:
+    """X as rows, and the image shape if it came as images."""
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    if getattr(X, "ndim", 2) <= 2:
+        return X, None
+    pixels = np.asarray(X)
+    if pixels.ndim > 4:
+        raise UserError(f"X has shape {pixels.shape}; give rows, or images [n, C, H, W] or [n, H, W]")
+    image = (1, *pixels.shape[1:]) if pixels.ndim == 3 else pixels.shape[1:]
+    if image[0] > 4 and image[2] in (1, 3, 4):
+        raise UserError(f"X has shape {pixels.shape}; channels come first: give X.transpose(0, 3, 1, 2)")
+    return pixels.reshape(len(pixels), math.prod(image)), image
+
+
+def _image_shape(wanted: tuple[int, ...] | None, image: Shape | None, features: int) -> Shape:
+    """The shape the method works on: what was asked for, else what came, else a vector."""
+    if wanted is None:
+        return image or (1, 1, features)
+    shape = tuple(int(side) for side in wanted)
+    shape = (1, *shape) if len(shape) == 2 else shape
+    if len(shape) != 3 or math.prod(shape) != features or (image and image != shape):
+        found = f"images of shape {image}" if image else f"{features} features"
+        raise UserError(f"shape {wanted} does not fit X, which has {found}; give (C, H, W) or (H, W) that does")
+    return shape
+
+
+def _whole(name: str, value: Any, low: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if number < low or isinstance(value, bool):
+        raise UserError(f"{name} {value!r} is not accepted; use a whole number of at least {low}")
+    return number
+
+
+def _seed(random_state: Any) -> int:
+    """A whole number is the seed itself; None or a RandomState draws one."""
+    if isinstance(random_state, int | np.integer):
+        return _whole("random_state", random_state, 0)
+    return int(check_random_state(random_state).randint(2**31 - 1))

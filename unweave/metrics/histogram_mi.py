@@ -1,0 +1,215 @@
+"""How often each bin of a code meets each class of a factor, and the information in those counts.
+
+Codes are cut into equal-width bins, discrete factors are used as they are, continuous factors are cut like
+codes; probabilities are the relative frequencies in the table. All information is in nats. The counting runs
+on whatever device it is told to; the counts themselves are small and always numpy.
+
+Shape letters: N rows, D codes, K factors, B bins of a code, V values of one factor.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unweave.contract import UserError
+from unweave.metrics.inputs import (
+    BINS,
+    Array,
+    Floats,
+    Indices,
+    Kinds,
+    Table,
+    as_matrix,
+    at_least,
+    bin_edges,
+    classes,
+    read_table,
+    varying,
+)
+
+
+class Counts(NamedTuple):
+    """The joint counts of every code with every factor that varies, one array [D, B, V] per factor."""
+
+    tables: tuple[Floats, ...]
+    factors: tuple[int, ...]  # which columns of the table these are
+
+
+class Information(NamedTuple):
+    """All that the scores of information.py read, in nats, over the factors that vary."""
+
+    mutual: Floats  # I(code; factor) [D, K]
+    joint: Floats  # H(code, factor) [D, K]
+    entropy: Floats  # H(factor) [K]
+    bins: int
+    factors: tuple[int, ...]
+
+
+class Binned(NamedTuple):
+    """A table after binning, ready to be counted again and again with other weights on its rows."""
+
+    bins_DN: Indices
+    rows: tuple[Indices, ...]  # per factor: where it is present [n]
+    classes: tuple[Indices, ...]  # per factor: its class there [n]
+    factors: tuple[int, ...]
+    bins: int
+
+
+def discretize(codes: Array, bins: int = BINS) -> Indices:
+    """Number the equal-width bins 1..bins of each code over that code's own range, [N, D].
+
+    A code with a single value falls into one bin, whatever the value.
+    """
+    at_least("bins", bins, 1)
+    codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
+    binned_DN = np.empty(codes_ND.shape[::-1], np.int64)
+    for d, column in enumerate(codes_ND.T):
+        binned_DN[d] = np.digitize(column, bin_edges(column, bins))
+    return binned_DN.T
+
+
+def contingency_table(left_N: Indices, right_N: Indices) -> Indices:
+    """How often each pair of non-negative integers occurs, [max(left) + 1, max(right) + 1]."""
+    rows, columns = int(left_N.max()) + 1, int(right_N.max()) + 1
+    counts = np.bincount(left_N * columns + right_N, minlength=rows * columns)
+    return counts.reshape(rows, columns)
+
+
+def table_information(counts: NDArray[np.int64] | Floats) -> float:
+    """Mutual information, in nats, between the rows and the columns of a contingency table."""
+    return float(informations(counts[None])[0])
+
+
+def informations(counts_DBV: NDArray[np.int64] | Floats) -> Floats:
+    """Mutual information, in nats, between the last two axes of each table, [D]."""
+    joint = counts_DBV.astype(np.float64)
+    total = joint.sum(axis=(1, 2), keepdims=True)
+    expected = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
+    # Ratios of products of whole numbers: independence gives log(1), an exact zero, not a rounding error.
+    ratio = np.divide(joint * total, expected, out=np.ones_like(joint), where=joint > 0)
+    share = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
+    return np.maximum((share * np.log(ratio)).sum(axis=(1, 2)), 0.0)
+
+
+def joint_entropies(counts_DBV: Floats) -> Floats:
+    """The entropy of each table's cells in nats, [D]."""
+    share = counts_DBV / counts_DBV.sum(axis=(1, 2), keepdims=True)
+    return -(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=(1, 2))
+
+
+def inform(counts: Counts) -> Information:
+    """What the counts tell."""
+    return Information(
+        np.stack([informations(table) for table in counts.tables], axis=1),
+        np.stack([joint_entropies(table) for table in counts.tables], axis=1),
+        np.array([joint_entropies(table[:1].sum(axis=1, keepdims=True))[0] for table in counts.tables]),
+        counts.tables[0].shape[1],
+        counts.factors,
+    )
+
+
+def bin_table(table: Table, *, bins: int = BINS, factors: list[int] | None = None) -> Binned:
+    """Bins of the codes and classes of the factors (those that vary, or those named)."""
+    at_least("bins", bins, 1)
+    chosen = varying(table) if factors is None else factors
+    rows, labels = zip(*(classes(table, k) for k in chosen), strict=True)
+    bins_DN = discretize(table.codes, bins).T - 1
+    return Binned(bins_DN, rows, labels, tuple(chosen), bins)
+
+
+def count(binned: Binned, weights_N: Floats | None = None) -> Counts:
+    """The joint counts, each row counted once or with its weight."""
+    tables = []
+    for rows, labels in zip(binned.rows, binned.classes, strict=True):
+        whole = len(rows) == binned.bins_DN.shape[1]
+        weights_n = weights_N if weights_N is None or whole else weights_N[rows]
+        values = int(labels.max(initial=0)) + 1
+        tables.append(
+            np.stack(
+                [
+                    _pair_counts(bins_N if whole else bins_N[rows], labels, binned.bins, values, weights_n)
+                    for bins_N in binned.bins_DN
+                ]
+            )
+        )
+    return Counts(tuple(tables), binned.factors)
+
+
+def _pair_counts(bins_n: Indices, labels_n: Indices, bins: int, values: int, weights_n: Floats | None) -> Floats:
+    counts = np.bincount(bins_n * values + labels_n, weights=weights_n, minlength=bins * values)
+    return counts.reshape(bins, values).astype(np.float64, copy=False)
+
+
+def count_table(
+    table: Table, *, bins: int = BINS, factors: list[int] | None = None, device: str | torch.device | None = None
+) -> Counts:
+    """The joint counts of a whole table, code by code so that a large one needs little memory."""
+    at_least("bins", bins, 1)
+    chosen = varying(table) if factors is None else factors
+    found = [classes(table, k) for k in chosen]
+    sizes = [int(labels.max(initial=0)) + 1 for _, labels in found]
+    tables = [np.empty((table.codes.shape[1], bins, values)) for values in sizes]
+    where = torch.device(device or "cpu")
+    if where.type == "cuda":
+        _count_on_device(table.codes, found, tables, bins, where)
+    else:
+        _count_on_host(table.codes, found, tables, bins)
+    return Counts(tuple(tables), tuple(chosen))
+
+
+def _count_on_host(codes_ND: Floats, found: list[tuple[Indices, Indices]], tables: list[Floats], bins: int) -> None:
+    for d, column in enumerate(codes_ND.T):
+        bins_N = np.digitize(column, bin_edges(column, bins)) - 1
+        for (rows, labels), table_DBV in zip(found, tables, strict=True):
+            bins_n = bins_N if len(rows) == len(bins_N) else bins_N[rows]
+            table_DBV[d] = _pair_counts(bins_n, labels, bins, table_DBV.shape[2], None)
+
+
+def _count_on_device(
+    codes_ND: Floats, found: list[tuple[Indices, Indices]], tables: list[Floats], bins: int, device: torch.device
+) -> None:
+    """The same counts in torch: whole numbers, so equal to the last digit."""
+    moved = [(torch.as_tensor(rows, device=device), torch.as_tensor(labels, device=device)) for rows, labels in found]
+    for d, column in enumerate(codes_ND.T):
+        code_N = torch.as_tensor(np.ascontiguousarray(column), device=device)
+        edges = torch.as_tensor(bin_edges(column, bins), device=device)
+        bins_N = torch.bucketize(code_N, edges, right=True) - 1
+        for (rows, labels), table_DBV in zip(moved, tables, strict=True):
+            values = table_DBV.shape[2]
+            counts = torch.bincount(bins_N[rows] * values + labels, minlength=bins * values)
+            table_DBV[d] = counts.reshape(bins, values).cpu().numpy()
+
+
+def device_of(codes: Array, device: str | torch.device | None) -> str | torch.device | None:
+    """Where to count: as asked, or where the codes are."""
+    if device is None:
+        return codes.device if isinstance(codes, Tensor) else None
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise UserError(f"device: '{device}' is unknown; accepted are cpu, cuda, cuda:N and mps") from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device: '{device}' is not there; accepted here is cpu")
+    return found
+
+
+def mutual_information_matrix(
+    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+) -> Floats:
+    """I(binned code; factor) in nats, [D, K]; 0 for a factor with a single value."""
+    table = read_table(codes, factors, kinds=kinds)
+    everything = list(range(len(table.kinds)))
+    counts = count_table(table, bins=bins, factors=everything, device=device_of(codes, device))
+    return np.stack([informations(table_DBV) for table_DBV in counts.tables], axis=1)
+
+
+def entropies(factors: Array, *, kinds: Kinds = None) -> Floats:
+    """H(factor) in nats, [K]: 0 for a factor with a single value."""
+    table = read_table(np.zeros((len(as_matrix(factors, "factors", missing=True)), 1)), factors, kinds=kinds)
+    found = [np.bincount(classes(table, k)[1], minlength=1) for k in range(len(table.kinds))]
+    return np.array([table_information(np.diag(counts)) for counts in found])

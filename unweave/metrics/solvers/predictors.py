@@ -1,0 +1,189 @@
+"""Predicting every factor from the codes: which codes were used for it, and how well it went on other rows.
+
+Shape letters: N rows, D codes, K factors, V classes, M test rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, Ridge
+
+from unweave.contract import UserError
+from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, classes, read_table, read_test, varying
+from unweave.metrics.parallel import side_by_side
+from unweave.metrics.solvers.boosting import Target, boost
+from unweave.metrics.solvers.linear import class_scores, fit_logistic, fit_logistics, standardize
+
+PREDICTORS = ("gbt", "forest", "lasso", "logistic", "logistic_cv")
+_TREES = 10  # of a forest: ubisoft-laforge's number
+_ALPHA = 0.02  # of the lasso: qedr's and InfoGAN-CR's number
+_STRENGTHS = (0.01, 1.0, 100.0, 10_000.0)  # that cross-validation chooses from
+_FOLDS, _VALIDATED = 3, 1_000  # parts of the train rows, and how many rows at most
+
+
+class Split(NamedTuple):
+    """Rows to learn from, rows to test on, and the factors that vary among the first."""
+
+    train: Table
+    test: Table
+    factors: list[int]
+
+
+class Fit(NamedTuple):
+    """What predictors found, for the factors of the split."""
+
+    importance: Floats  # [D, K], not negative; a column sums to 1, or to 0 if no code was of use
+    accuracy: Floats  # [K], on the test rows: the share predicted right, R^2 of measurements; NaN without test rows
+
+
+def read_split(codes: Array, factors: Array, *, test: tuple[Array, Array] | None, seed: int, kinds: Kinds) -> Split:
+    """The checked tables; without `test` the rows are divided 2 to 1 by the seed."""
+    table = read_table(codes, factors, kinds=kinds)
+    varying(table)  # a table in which no factor varies is refused; that the train rows miss it is bad luck
+    train, held_out = read_test(table, test, seed)
+    return Split(train, held_out, learnable(train))
+
+
+def learnable(train: Table) -> list[int]:
+    """The factors that take more than one value; possibly none."""
+    low_K, high_K = np.fmin.reduce(train.factors, axis=0), np.fmax.reduce(train.factors, axis=0)
+    return [int(k) for k in np.flatnonzero(high_K > low_K)]
+
+
+class Factor(NamedTuple):
+    """One factor, where it is present."""
+
+    rows: Indices  # of the train table
+    values: Floats | Indices  # standardised measurements, or classes
+    test_rows: Indices
+    test_values: Floats | Indices
+    classes: int  # 0 for measurements
+
+
+def read_factor(split: Split, k: int, *, as_number: bool = False) -> Factor:
+    """Factor k as classes, or as measurements of mean 0 and deviation 1 if it is continuous or `as_number`."""
+    train, test = split.train, split.test
+    if train.kinds[k] == "discrete" and not as_number:
+        (rows, labels), (test_rows, test_labels) = classes(train, k), classes(test, k, like=train)
+        return Factor(rows, labels, test_rows, test_labels, int(labels.max(initial=0)) + 1)
+    rows, test_rows = (np.flatnonzero(~np.isnan(table.factors[:, k])) for table in (train, test))
+    values, test_values = standardize(train.factors[rows, k][:, None], test.factors[test_rows, k][:, None])
+    return Factor(rows, values[:, 0], test_rows, test_values[:, 0], 0)
+
+
+def accuracy(factor: Factor, guess_m: Floats | Indices) -> float:
+    """The share of test rows guessed right; of measurements the share of variance explained, 0 if none is."""
+    if not len(factor.test_values):
+        return np.nan
+    if factor.classes:
+        return float((guess_m == factor.test_values).mean())
+    spread = ((factor.test_values - factor.test_values.mean()) ** 2).sum()
+    missed = ((factor.test_values - guess_m) ** 2).sum()
+    return float(max(0.0, 1 - missed / spread)) if spread > 0 else float(missed == 0)
+
+
+def shares(importance_D: Floats) -> Floats:
+    total = importance_D.sum()
+    return importance_D / total if total > 0 else np.zeros_like(importance_D)
+
+
+def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> Fit:
+    """Predict each factor of the split from all codes."""
+    if predictor not in PREDICTORS:
+        raise UserError(f"predictor: '{predictor}' is unknown; accepted are {', '.join(PREDICTORS)}")
+    if not split.factors:
+        return Fit(np.zeros((split.train.codes.shape[1], 0)), np.zeros(0))
+    if predictor == "gbt":
+        return _fit_boosted(split, seed, device)
+    train_ND, test_ND = standardize(split.train.codes, split.test.codes)
+
+    def one(k: int) -> tuple[Floats, float]:
+        factor = read_factor(split, k, as_number=predictor == "lasso")
+        importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
+        return shares(importance), accuracy(factor, guess)
+
+    found = side_by_side(one, split.factors, device)
+    return Fit(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
+
+
+def _fit_boosted(split: Split, seed: int, device: Any) -> Fit:
+    """All factors at once."""
+    found = [read_factor(split, k) for k in split.factors]
+    targets = [_target(factor, len(split.train.codes)) for factor in found]
+    boosted = boost(split.train.codes, targets, split.test.codes, seed=seed, device=device)
+    guesses = [_guess(scores[factor.test_rows], factor.classes) for scores, factor in zip(boosted.scores, found)]
+    return Fit(boosted.importance, np.array([accuracy(factor, guess) for factor, guess in zip(found, guesses)]))
+
+
+def _target(factor: Factor, rows: int) -> Target:
+    values, present = np.zeros(rows), np.zeros(rows, np.bool_)
+    values[factor.rows], present[factor.rows] = factor.values, True
+    return Target(values, present, factor.classes)
+
+
+def _guess(scores: Floats, classes: int) -> Floats | Indices:
+    if classes > 2:
+        return scores.argmax(axis=1)
+    return (scores[:, 0] > 0).astype(np.int64) if classes else scores[:, 0]
+
+
+def _fit_forest(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+    kind = RandomForestClassifier if factor.classes else RandomForestRegressor
+    model = kind(n_estimators=_TREES, max_features=1.0, random_state=seed).fit(train, factor.values)
+    return model.feature_importances_, _predict(model, test)
+
+
+def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a factor that is an exact line of the codes
+        model = Lasso(alpha=_ALPHA).fit(train, factor.values)
+    return np.abs(model.coef_), _predict(model, test)
+
+
+def _fit_logistic(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+    if not factor.classes:
+        model = Ridge().fit(train, factor.values)
+        return np.abs(model.coef_), _predict(model, test)
+    weights = fit_logistic(train, _labels(factor), factor.classes, device=device)
+    return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
+
+
+def _fit_validated(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+    if not factor.classes:
+        return _fit_logistic(train, factor, test, seed, device)
+    strength = best_strength(train, factor, seed, device)
+    weights = fit_logistic(train, _labels(factor), factor.classes, strength=strength, device=device)
+    return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
+
+
+def best_strength(train: Floats, factor: Factor, seed: int, device: Any = None) -> float:
+    """The strength whose regressions of two thirds of the rows predict the last third best, the weakest of equals."""
+    rows = np.random.default_rng(seed).permutation(len(train))[:_VALIDATED]
+    codes, labels = train[rows], _labels(factor)[rows]
+    learnt = np.ones((_FOLDS, len(rows)))
+    for fold, held_out in enumerate(np.array_split(np.arange(len(rows)), _FOLDS)):
+        learnt[fold, held_out] = 0.0
+    learnt = learnt[learnt.any(axis=1)]  # a single row leaves nothing to learn from
+    counts, strengths = np.repeat(learnt, len(_STRENGTHS), axis=0), np.tile(_STRENGTHS, len(learnt))
+    found = fit_logistics(codes, labels, factor.classes, counts, strengths, device=device)
+    right = [
+        ((class_scores(weights, codes).argmax(axis=1) == labels) & (count == 0)).sum()
+        for weights, count in zip(found, counts, strict=True)
+    ]
+    return _STRENGTHS[int(np.reshape(right, (-1, len(_STRENGTHS))).sum(axis=0).argmax())]
+
+
+def _labels(factor: Factor) -> Indices:
+    return factor.values.astype(np.int64)
+
+
+def _predict(model: Any, test: Floats) -> Any:
+    return model.predict(test) if len(test) else np.zeros(0)
+
+
+_FITS = {"forest": _fit_forest, "lasso": _fit_lasso, "logistic": _fit_logistic, "logistic_cv": _fit_validated}

@@ -1,0 +1,325 @@
+"""Many small regression trees at once, one for each column of a matrix of residuals.
+
+A tree of depth 3 asks, three times over, which code and which value divide the rows of a node so that the
+squared residuals shrink most. All trees grow side by side. The sums of residuals in every bin of every
+code are sums of rows of one matrix, which torch adds at the speed of memory, on a CPU and on a GPU alike.
+The bins only say where to look: the rows around the best bin edge, and those next to the edges of the node
+itself (where a single row makes the largest difference), are then tried one by one.
+
+The nodes of one level are numbered by the ways that lead to them: 1 is left at the first split, 2 left at
+the second, and their sum left at both.
+
+Shape letters: N rows, D codes, B bins, C columns (trees), S nodes of one level, G cells (S times C, the nodes
+of all trees), Q places in a code looked at closely, W rows looked at there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from unweave.metrics.inputs import Floats, Indices
+
+BINS = 128
+_BAG = 4095  # rows added up at once: two counts up to this fit into one float32 without rounding
+_PIECE = 80_000  # numbers that an operation on a CPU handles at once: some such matrices fit a core's cache
+_CLOSE = 32  # rows tried one by one on each side of a promising place
+_TIE = 1e-5  # splits whose gains differ by less than this share are equally good, and chance decides
+
+
+class Sorted(NamedTuple):
+    """The train rows in the order of each code, and the bins along that order."""
+
+    falling: Tensor  # [N, D] float, minus the number of a row's value among the different values of the code
+    rows: Tensor  # [D, N], the rows in increasing order
+    order: Tensor  # [D, N], their ranks
+    ends: Tensor  # [D, B], the place in the order of the last row of each bin
+    starts: Tensor  # where each bag begins in `rows` laid flat: a bin, or a part of one of at most _BAG rows
+    parts: Tensor | None  # where the bags of each bin begin, if some bin has several
+
+
+def bin_places(rows: int, bins: int) -> Indices:
+    """The places where bins should end among sorted rows: wide in the middle, single rows at both ends.
+
+    A split that cuts off few rows gains or loses with each of them, so a bin near an end holds a fixed
+    share of the rows beyond it. Bins up to place p: p / width + log(1 + growth p) / growth.
+    """
+    growth = 3 * np.log(rows) / bins
+    p = np.arange(rows // 2 + 1)
+    narrow = np.log1p(growth * p) / growth
+    number = p * max(bins / 2 - narrow[-1], bins / 8) / p[-1] + narrow
+    half = np.flatnonzero(np.diff(np.floor(number)))
+    return np.unique(np.concatenate([half, rows - 2 - half]))
+
+
+def bin_ends(order_N: Indices, bins: int) -> Indices:
+    """The places of the last rows of the bins of one code: at every value, or at the value next to `bin_places`."""
+    last = np.flatnonzero(np.diff(order_N, append=-1))  # of each value
+    if len(last) > bins:
+        last = np.unique(last[np.searchsorted(last, np.append(bin_places(len(order_N), bins), len(order_N) - 1))])
+    return last
+
+
+def value_ranks(train_ND: Floats, codes_ND: Floats) -> Indices:
+    """Which of the different values of each code in `train` a row has, or is nearest to [N, D]."""
+    ranks = []
+    for train_N, code_N in zip(train_ND.T, codes_ND.T):
+        values = np.unique(train_N)
+        ranks.append(np.searchsorted((values[:-1] + values[1:]) / 2, code_N))
+    return np.stack(ranks, axis=1)
+
+
+def sort_codes(codes_ND: Floats, *, bins: int, device: torch.device) -> Sorted:
+    ranks_ND = value_ranks(codes_ND, codes_ND)
+    rows_DN = np.argsort(ranks_ND.T, axis=1, kind="stable")
+    order_DN = np.take_along_axis(ranks_ND.T, rows_DN, axis=1)
+    found = [bin_ends(order_N, bins) for order_N in order_DN]
+    ends_DB = np.full((len(found), max(map(len, found))), len(codes_ND) - 1)
+    for row, ends in zip(ends_DB, found):
+        row[: len(ends)] = ends
+    count = np.diff(ends_DB, axis=1, prepend=-1).ravel()  # 0 in what fills up the shorter lists
+    pieces = np.maximum(1, -(-count // _BAG))
+    first = np.cumsum(pieces) - pieces
+    starts = np.repeat(np.cumsum(count) - count, pieces) + _BAG * (np.arange(pieces.sum()) - np.repeat(first, pieces))
+
+    def tensor(array: Indices, dtype: torch.dtype = torch.int32) -> Tensor:
+        return torch.tensor(array, dtype=dtype, device=device)
+
+    parts = tensor(first) if pieces.max() > 1 else None
+    return Sorted(
+        -tensor(ranks_ND, torch.float32), tensor(rows_DN), tensor(order_DN), tensor(ends_DB, torch.int64),
+        tensor(starts), parts,
+    )  # fmt: skip
+
+
+def bag_sums(codes: Sorted, values_NG: Tensor) -> Tensor:
+    """The sum of the values over the rows of each bag."""
+    return embedding_bag(codes.rows.view(-1), values_NG, codes.starts, mode="sum")
+
+
+def sums_below(codes: Sorted, sums: Tensor) -> Tensor:
+    """The sum over each bin of each code and those before it [D, B, G], from the sums of the bags."""
+    if codes.parts is not None:
+        sums = embedding_bag(torch.arange(len(sums), device=sums.device).int(), sums, codes.parts, mode="sum")
+    return sums.view(*codes.ends.shape, -1).cumsum(1)
+
+
+def look_up(table: Tensor, entry: Tensor) -> Tensor:
+    """Entries of a matrix laid flat; three times as fast on a CPU as table.view(-1)[entry]."""
+    return table.view(-1).index_select(0, entry.flatten()).view(entry.shape)
+
+
+class Residuals(NamedTuple):
+    """What the trees are to explain, `wanted - guess`, where `present` is 1 (everywhere if it is None), all [N, C]."""
+
+    wanted: Tensor
+    guess: Tensor
+    present: Tensor | None
+
+    def at(self, entry: Tensor, member: Tensor) -> Tensor:
+        """The residuals of some entries of the matrix laid flat, 0 for those that are no members."""
+        return look_up(self.wanted, entry).sub_(look_up(self.guess, entry)).mul_(member)
+
+    def columns(self, part: slice) -> tuple[Tensor, Tensor | None]:
+        residual = self.wanted[:, part] - self.guess[:, part]
+        if self.present is None:
+            return residual, None
+        present = self.present[:, part].contiguous()
+        return residual.mul_(present), present
+
+
+class Block(NamedTuple):
+    """Some of the trees, few enough that their columns stay in a core's cache."""
+
+    part: slice  # which columns
+    residual: Tensor  # [N, C]
+    present: Tensor | None
+    lefts: list[Tensor]  # for each level so far 1 where a row went left, else 0
+
+
+class Level(NamedTuple):
+    """The best splits of the nodes of one level [G]: left go the rows whose rank in `code` is `rank` or less."""
+
+    code: Tensor
+    rank: Tensor
+    place: Tensor  # of the last row that goes left, in the order of the code
+    gain: Tensor  # by how much the split lowers the sum of squared residuals
+
+
+class Place(NamedTuple):
+    """A place in the order of a code, and what of each node lies before it [G]."""
+
+    code: Tensor
+    place: Tensor
+    residual: Tensor  # summed
+    rows: Tensor  # how many
+
+
+def split_gains(sums: Tensor, counts: Tensor, total: Tensor, rows: Tensor) -> Tensor:
+    """The gain of splits that leave `sums` and `counts` on one side."""
+    room = (rows - counts).mul_(counts).clamp_min_(0.5)  # on a side without rows the difference is 0, and so the gain
+    difference = torch.addcmul(sums, counts, total / rows.clamp_min(1), value=-1)
+    return difference.square_().mul_(rows).div_(room)
+
+
+def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: Tensor) -> Place:
+    """The best place to split each node among the ends of bins; `noise` chooses between codes that tie."""
+    gain_DBG = split_gains(sums_DBG, counts_DBG, sums_DBG[:, -1:], counts_DBG[:, -1:])
+    best_DG = gain_DBG.amax(1)
+    tied = best_DG >= best_DG.amax(0) * (1 - _TIE)
+    code = (noise_DG * tied).argmax(0)
+    cell = torch.arange(len(code), device=code.device)
+    bin = gain_DBG[code, :, cell].argmax(1)
+    return Place(code, ends_DB[code, bin], sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
+
+
+def look_closely(
+    codes: Sorted, residuals: Residuals, levels: list[Level], places: list[Place], total: Tensor, rows: Tensor
+) -> Level:
+    """The best split of each node among the single rows around some places."""
+    code, place, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
+    last, columns = codes.rows.shape[1] - 1, residuals.guess.shape[1]
+    at = place[..., None] + torch.arange(1 - _CLOSE, _CLOSE + 2, device=code.device)  # [Q, G, W + 1]
+    inside = (at >= 0) & (at <= last)
+    flat = at.clamp(0, last).add_(code[..., None] * (last + 1))
+    ranks, row = look_up(codes.order, flat), look_up(codes.rows, flat[..., :-1]).long()
+    member = in_node(codes.falling, levels, row, columns) & inside[..., :-1]
+    entry = row.mul_(columns).add_(torch.arange(len(rows), device=code.device)[:, None] % columns)
+    if residuals.present is not None:
+        member &= look_up(residuals.present, entry) > 0
+    sums_QGW, counts_QGW = residuals.at(entry, member).cumsum(-1), member.float().cumsum(-1)
+    centre = slice(_CLOSE - 1, _CLOSE)
+    sums_QGW += before[..., None] - sums_QGW[..., centre]
+    counts_QGW += count[..., None] - counts_QGW[..., centre]
+    gain = split_gains(sums_QGW, counts_QGW, total[:, None], rows[:, None])
+    gain *= (ranks[..., 1:] > ranks[..., :-1]) & inside[..., 1:]
+    return _choose(code, at, ranks, counts_QGW, gain)
+
+
+def in_node(falling_ND: Tensor, levels: list[Level], row_QGW: Tensor, columns: int) -> Tensor:
+    """Whether the splits above lead a row into the node of its cell [Q, G, W]."""
+    member = torch.ones_like(row_QGW, dtype=torch.bool)
+    for split, is_left in above(levels, row_QGW.shape[1], columns):
+        falling = look_up(falling_ND, row_QGW * falling_ND.shape[1] + split.code[:, None])
+        member &= (falling.add_(split.rank[:, None]) >= 0) == is_left[:, None]
+    return member
+
+
+def _choose(code: Tensor, at: Tensor, ranks: Tensor, counts: Tensor, gain: Tensor) -> Level:
+    """The best of the places looked at; the limit lies halfway to the next row of the node."""
+    best, step = gain.max(-1)  # [Q, G]
+    # The first place keeps its lead unless another is clearly better: it was chosen by chance among equals.
+    best[1:] *= 1 - _TIE
+    best, q = best.max(0)
+    cell = torch.arange(len(q), device=q.device)
+    step, counts, ranks = step[q, cell], counts[q, cell], ranks[q, cell]
+    left = counts[cell, step][:, None]
+    first = (counts < left).sum(1)
+    after = first + (counts == left).sum(1)
+    limit = (ranks[cell, first] + ranks[cell, after]) // 2
+    return Level(code[q, cell], limit, at[q, cell, step], best)
+
+
+def above(levels: list[Level], cells: int, columns: int) -> Iterator[tuple[Level, Tensor]]:
+    """The splits that lead to the nodes of the next level: for each level above, its splits and whether left [G]."""
+    for depth, level in enumerate(levels):
+        cell = torch.arange(cells, device=level.code.device)
+        node = cell // columns
+        split = node % 2**depth * columns + cell % columns
+        yield Level(*(values[split] for values in level)), node // 2**depth % 2 == 1
+
+
+def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tensor) -> list[Place]:
+    """Where the splits above cut the nodes off: all of a node lies before that place, or nothing."""
+    return [
+        Place(split.code, split.place, total * is_left, rows * is_left)
+        for split, is_left in above(levels, len(rows), columns)
+    ]
+
+
+def row_pieces(values_NC: Tensor) -> list[slice]:
+    """Rows in pieces that a core's cache holds several of; a GPU takes them all at once."""
+    rows, columns = values_NC.shape
+    length = rows if values_NC.is_cuda else max(1, _PIECE // columns)
+    return [slice(start, start + length) for start in range(0, rows, length)]
+
+
+def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]) -> Tensor:
+    """1 where a row goes left in the node that it is in, else 0 [N, C]; `lefts` says so of the levels above."""
+    codes = level.code.view(2 ** len(lefts), -1)[:, part]
+    limits = (level.rank.to(falling_ND.dtype) + 1).view(2 ** len(lefts), -1)[:, part]
+    found_NC = falling_ND.new_empty(len(falling_ND), codes.shape[1])
+    for rows in row_pieces(found_NC):
+        falling = falling_ND[rows]
+        # Ranks are whole numbers, so limit + 1 - rank, cut to 0..1, is a comparison, and faster than one on a CPU.
+        masks = [falling.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in zip(codes, limits)]
+        for left in lefts:
+            masks = [at_right.lerp_(at_left, left[rows]) for at_right, at_left in zip(masks[::2], masks[1::2])]
+        found_NC[rows] = masks[0]
+    return found_NC
+
+
+def left_sums(codes: Sorted, block: Block) -> tuple[Tensor, Tensor]:
+    """The residuals and the rows that go left, added up over the bags of each of the 1 or 2 nodes [.., G]."""
+    left = block.lefts[-1] if block.present is None else block.lefts[-1] * block.present
+    if len(block.lefts) == 1:
+        return bag_sums(codes, block.residual * left), bag_sums(codes, left)
+    at_right, at_left, both = (torch.empty_like(left) for _ in range(3))
+    for rows in row_pieces(left):
+        moved, first = block.residual[rows] * left[rows], block.lefts[0][rows]
+        torch.mul(moved, first, out=at_left[rows])
+        torch.sub(moved, at_left[rows], out=at_right[rows])
+        torch.mul(left[rows], first, out=both[rows]).mul_(_BAG).add_(left[rows])  # two counts in one number
+    counts = bag_sums(codes, both)
+    count_left = (counts / (_BAG + 1)).floor_()
+    sums = torch.cat([bag_sums(codes, at_right), bag_sums(codes, at_left)], 1)
+    return sums, torch.cat([counts - count_left * (_BAG + 1), count_left], 1)
+
+
+def next_level(codes: Sorted, blocks: list[Block], sums_DBG: Tensor, counts_DBG: Tensor) -> tuple[Tensor, Tensor]:
+    """The residuals and the rows below each bin in the nodes that the last splits made."""
+    nodes = 2 ** (len(blocks[0].lefts) - 1)
+    found = zip(*(left_sums(codes, block) for block in blocks))
+    joined = [torch.cat([part.unflatten(1, (nodes, -1)) for part in parts], 2).flatten(1) for parts in found]
+    lefts = [sums_below(codes, values) for values in joined]
+    sums, counts = (torch.cat([whole - left, left], -1) for whole, left in zip((sums_DBG, counts_DBG), lefts))
+    return sums, counts
+
+
+def grow(
+    codes: Sorted, residuals: Residuals, counts_DBC: Tensor, noise: Tensor, *, width: int
+) -> tuple[list[Level], list[Block]]:
+    """A tree of depth 3 for each column: its splits, and the columns in blocks of `width` with where the rows went.
+
+    `counts_DBC` are the rows present below each bin, the same for all trees; `noise` is [D, 7 C].
+    """
+    columns = noise.shape[1] // 7
+    parts = [slice(start, start + width) for start in range(0, columns, width)]
+    blocks = [Block(part, *residuals.columns(part), []) for part in parts]
+    sums = sums_below(codes, torch.cat([bag_sums(codes, block.residual) for block in blocks], 1))
+    counts = counts_DBC
+    levels: list[Level] = []
+    while True:
+        total, rows = sums[0, -1], counts[0, -1]
+        seen = (2 ** len(levels) - 1) * columns
+        best = best_bins(sums, counts, codes.ends, noise[:, seen : seen + len(rows)])
+        places = [best, *edges_of_nodes(levels, columns, total, rows)]
+        levels.append(look_closely(codes, residuals, levels, places, total, rows))
+        for block in blocks:
+            block.lefts.append(goes_left(codes.falling, levels[-1], block.part, block.lefts))
+        if len(levels) == 3:
+            return levels, blocks
+        sums, counts = next_level(codes, blocks, sums, counts)
+
+
+def follow(falling_ND: Tensor, levels: list[Level], part: slice) -> list[Tensor]:
+    """For each level 1 where a row goes left, else 0 [N, C], in some of the columns."""
+    lefts: list[Tensor] = []
+    for level in levels:
+        lefts.append(goes_left(falling_ND, level, part, lefts))
+    return lefts

@@ -1,0 +1,298 @@
+"""A variational autoencoder with the variables and dependencies of a graph, some of them observed in some rows.
+
+Every factor is a small network of its own; what the encoder's factors see of the image are the features of one
+encoder. Values of variables have axes [S, K, B, size], of which those they do not vary along have length 1.
+
+Shape letters: B batch, S samples, K joint states of the categorical variables (1 if they are sampled), L labels,
+F features, D coordinates of all Gaussians, N of all categorical variables, C channels, H height, W width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unweave.contract import Part, UserError, check_choice
+from unweave.nn.autoencoder import LIKELIHOODS, negative_log_likelihood
+from unweave.nn.graphical_spec import IMAGE, Graph, Variable
+from unweave.nn.networks import Shape, build_networks, start_weights
+from unweave.nn.precision import at_least_single
+from unweave.ops.divergence import kl_gaussians, log_gaussian, reparametrize
+from unweave.ops.partial_labels import one_hot
+from unweave.ops.relaxed import straight_through
+
+FEATURES, HIDDEN = 256, 128
+MOST_STATES = 256  # the decoder runs once for each
+DISCRETE = ("enumerate", "relaxed")
+
+
+class Noise(NamedTuple):
+    """What is random in one pass."""
+
+    eps_SBD: Tensor | None  # for the Gaussians
+    uniform_SBN: Tensor | None  # for sampled classes
+    temperature: Tensor  # of their gradients
+
+
+class Estimate(NamedTuple):
+    """One pass, the unobserved variables averaged over q given the observed ones."""
+
+    nll_B: Tensor  # -log p(x|variables) in nats, summed over pixels
+    kl_B: Tensor  # log q(variables|x) - log p(variables)
+    log_w_B: Tensor  # bound of log q(observed|x); 0 where nothing is observed
+    guess_BL: Tensor  # the likeliest class of each labelled variable, told from the image alone
+
+
+class _Drawn(NamedTuple):
+    """A value for every variable, and what was said of it."""
+
+    values: dict[str, Tensor]
+    outputs: dict[str, Tensor]  # of the factors of q
+    known: dict[str, Tensor]  # of the labelled variables: in which rows [B, 1] they are observed
+    log_state: Tensor  # log of the chance of each joint state [S, K, B]; 0 if states are sampled
+    log_w: Tensor  # log of the chance of what is observed, given the rest [S, K, B]
+
+
+class Conditional(nn.Module):
+    """One factor: the values of the parents -> the parameters of the variable's distribution.
+
+    Each parent has a linear layer of its own and their outputs are added, which is one layer on all parents side by
+    side, but computed along the axes of each parent only.
+    """
+
+    def __init__(self, parents: Mapping[str, int], outputs: int) -> None:
+        super().__init__()
+        self.parents = tuple(parents)
+        self.inputs = nn.ModuleList(nn.Linear(size, HIDDEN) for size in parents.values())
+        self.output = nn.Linear(HIDDEN, outputs)
+        start_weights(self)
+
+    def forward(self, values: Mapping[str, Tensor]) -> Tensor:
+        hidden = [_by_rows(layer, values[name]) for name, layer in zip(self.parents, self.inputs, strict=True)]
+        total = hidden[0]
+        for term in hidden[1:]:
+            total = total + term
+        return at_least_single(_by_rows(self.output, total.relu()))
+
+
+def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
+    """The layer on the last axis, as one product of two matrices: with more axes, weights would be copied."""
+    if values.ndim == 2:  # nothing to rearrange
+        return layer(values)
+    return layer(values.flatten(0, -2)).unflatten(0, values.shape[:-1])
+
+
+class GraphModel(nn.Module):
+    """q and p of the graph's variables, an image encoder before q, an image decoder for p(x|...)."""
+
+    def __init__(self, graph: Graph, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
+        super().__init__()
+        check_choice("likelihood", likelihood, LIKELIHOODS)
+        self.graph, self.likelihood, self.enumerated = graph, likelihood, discrete == "enumerate"
+        self.sizes = {v.name: v.size for v in graph.variables}
+        self.normals = _slices([v for v in graph.variables if not v.classes])
+        self.classes = _slices([v for v in graph.variables if v.classes])
+        self.states = _count_states(graph, discrete)
+        self.exact = {v.name: _has_exact_kl(graph, v) for v in graph.variables}
+        self.encoder = build_networks(net, shape, FEATURES // 2)[0]
+        self.decoder = build_networks(net, shape, sum(self.sizes[name] for name in graph.image))[1]
+        sizes = {IMAGE: FEATURES, **self.sizes}
+        outputs = {v.name: v.size if v.classes else 2 * v.size for v in graph.variables}
+        parents = {v.name: {n: sizes[n] for n in v.encoder} for v in graph.variables}
+        # A variable that depends on nothing has a constant input, so that q has one form.
+        self.q = nn.ModuleDict({f"q_{n}": Conditional(p or {"": 1}, outputs[n]) for n, p in parents.items()})
+        priors = {v.name: {n: sizes[n] for n in v.decoder} for v in graph.variables if v.decoder}
+        self.p = nn.ModuleDict({f"p_{n}": Conditional(p, outputs[n]) for n, p in priors.items()})
+
+    @property
+    def normal_size(self) -> int:
+        return sum(size for _, size in self.normals.values())
+
+    @property
+    def class_size(self) -> int:
+        return sum(size for _, size in self.classes.values())
+
+    def forward(self, x_BCHW: Tensor, labels_BL: Tensor, samples: int, noise: Noise) -> Estimate:
+        """Self-normalised importance sampling of q(unobserved|x, observed); a label of -1 is unobserved."""
+        given = self._given(x_BCHW)
+        drawn = self._draw(given, labels_BL, samples, noise)
+        nll = self._nll(x_BCHW, drawn)
+        kl = sum((self._kl(v, drawn) for v in self.graph.variables), torch.zeros_like(drawn.log_w))
+        weight = (drawn.log_state + drawn.log_w).flatten(0, 1).softmax(0).view_as(drawn.log_w)
+        log_w_B = (drawn.log_state.exp() * drawn.log_w).sum(1).mean(0)
+        means = self._means(given)
+        guesses = [means[v.name].argmax(1).expand(x_BCHW.shape[0]) for v in self.graph.labelled]
+        return Estimate((weight * nll).sum((0, 1)), (weight * kl).sum((0, 1)), log_w_B, torch.stack(guesses, 1))
+
+    def _draw(self, given: dict[str, Tensor], labels_BL: Tensor, samples: int, noise: Noise) -> _Drawn:
+        """Every variable after its parents: observed, enumerated, or drawn from q."""
+        values = {name: value[None, None] for name, value in given.items()}
+        zero = values[""].new_zeros(samples, self.states, len(labels_BL))
+        drawn = _Drawn(values, {}, {}, zero, zero)
+        for v in map(self.graph.variable, self.graph.order):
+            output = self._q(v, values)
+            drawn.outputs[v.name] = output
+            if v.classes:
+                drawn = self._draw_class(v, output.log_softmax(-1), labels_BL, noise, drawn)
+            else:
+                start, size = self.normals[v.name]
+                eps_SBD = noise.eps_SBD[..., start : start + size].unsqueeze(1)  # type: ignore[index]
+                mean, logvar = output.chunk(2, -1)
+                values[v.name] = reparametrize(mean, logvar, eps_SBD)
+        return drawn
+
+    def _draw_class(self, v: Variable, log_q: Tensor, labels_BL: Tensor, noise: Noise, drawn: _Drawn) -> _Drawn:
+        """A categorical variable. In a row that knows it all its states are the label, each with an equal share."""
+        free = self._state(v, log_q) if self.enumerated else self._sample(v, log_q, noise)
+        if v.label is None:
+            drawn.values[v.name] = free
+            told = log_q.new_zeros(())
+        else:
+            drawn.known[v.name] = known_B1 = labels_BL[:, v.label, None] >= 0
+            label = one_hot(labels_BL[:, v.label], log_q[0, 0])
+            drawn.values[v.name] = torch.where(known_B1, label, free)
+            told = known_B1.squeeze(1).to(log_q.dtype)
+        log_value = (drawn.values[v.name] * log_q).sum(-1)
+        share = (1.0 - told) * log_value - told * math.log(v.size) if self.enumerated else 0.0
+        return drawn._replace(log_state=drawn.log_state + share, log_w=drawn.log_w + told * log_value)
+
+    def _state(self, v: Variable, log_q: Tensor) -> Tensor:
+        """The class of this variable in each of the K joint states [1, K, 1, size]."""
+        names = list(self.classes)
+        step = math.prod(self.classes[name][1] for name in names[names.index(v.name) + 1 :])
+        class_K = torch.arange(self.states, device=log_q.device) // step % v.size
+        return one_hot(class_K, log_q[0, 0])[None, :, None]
+
+    def _sample(self, v: Variable, log_q: Tensor, noise: Noise) -> Tensor:
+        start, size = self.classes[v.name]
+        uniform_SBN = noise.uniform_SBN[..., start : start + size].unsqueeze(1)  # type: ignore[index]
+        return straight_through(log_q, uniform_SBN, noise.temperature)
+
+    def _kl(self, v: Variable, drawn: _Drawn) -> Tensor:
+        """log q - log p of one variable: in closed form where its expectation may be taken by itself, else sampled."""
+        q, value = drawn.outputs[v.name], drawn.values[v.name]
+        p = self.p[f"p_{v.name}"](drawn.values) if v.decoder else torch.zeros_like(q)
+        if not v.classes:
+            q_pair, p_pair = q.chunk(2, -1), p.chunk(2, -1)
+            if self.exact[v.name]:
+                return kl_gaussians(*q_pair, *p_pair).sum(-1)
+            return (log_gaussian(value, *q_pair) - log_gaussian(value, *p_pair)).sum(-1)
+        log_ratio = q.log_softmax(-1) - p.log_softmax(-1)
+        at_value = (value * log_ratio).sum(-1)
+        if not self.exact[v.name]:
+            return at_value
+        expected = (q.softmax(-1) * log_ratio).sum(-1)
+        return expected if v.label is None else torch.where(drawn.known[v.name].squeeze(1), at_value, expected)
+
+    def _nll(self, x_BCHW: Tensor, drawn: _Drawn) -> Tensor:
+        """-log p(x|...) [S, K, B]."""
+        axes = drawn.log_w.shape
+        code = torch.cat([drawn.values[name].expand(*axes, -1) for name in self.graph.image], -1).flatten(0, -2)
+        rows = x_BCHW.expand(axes[0] * axes[1], *x_BCHW.shape).flatten(0, 1)
+        return negative_log_likelihood(rows, self.decoder(code), self.likelihood).view(axes)
+
+    def _given(self, x_BCHW: Tensor) -> dict[str, Tensor]:
+        """What q starts from: the image's features, and a constant."""
+        features_BF = at_least_single(self.encoder(x_BCHW)).relu()
+        return {IMAGE: features_BF, "": features_BF.new_ones(1, 1)}
+
+    def _q(self, v: Variable, values: dict[str, Tensor]) -> Tensor:
+        return self.q[f"q_{v.name}"](values)
+
+    def encode(self, x_BCHW: Tensor, labels_BL: Tensor | None = None) -> Tensor:
+        """Means and class probabilities [B, all sizes], those of parents standing for their values.
+
+        Labels of 0 or more stand in for what would be inferred, also in what depends on them.
+        """
+        values = self._means(self._given(x_BCHW), labels_BL)
+        return torch.cat([values[v.name].expand(x_BCHW.shape[0], -1) for v in self.graph.variables], 1)
+
+    def _means(self, given: dict[str, Tensor], labels_BL: Tensor | None = None) -> dict[str, Tensor]:
+        """The mean or the class probabilities of every variable; of one row if it depends on nothing."""
+        values = dict(given)
+        for v in map(self.graph.variable, self.graph.order):
+            output = self._q(v, values)
+            values[v.name] = output.softmax(-1) if v.classes else output.chunk(2, -1)[0]
+            if v.label is not None and labels_BL is not None:
+                label_B = labels_BL[:, v.label]
+                told = one_hot(label_B, output)
+                values[v.name] = torch.where(label_B[:, None] >= 0, told, values[v.name])
+        return values
+
+    def decode(self, code_BZ: Tensor) -> Tensor:
+        """The mean image of p(x|...)."""
+        parts = self.split(code_BZ)
+        output = at_least_single(self.decoder(torch.cat([parts[name] for name in self.graph.image], 1)))
+        return output.sigmoid() if self.likelihood == "bernoulli" else output
+
+    def split(self, code_BZ: Tensor) -> dict[str, Tensor]:
+        """The coordinates of a code by variable."""
+        return dict(zip(self.sizes, code_BZ.split(list(self.sizes.values()), 1), strict=True))
+
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(Part(v.name, v.size, v.classes, v.label, _follows(v)) for v in self.graph.variables)
+
+    def follow(self, code_BZ: Tensor) -> Tensor:
+        """The code with every Gaussian that q reads off other variables alone read off them anew."""
+        values = self.split(code_BZ)
+        for v in map(self.graph.variable, self.graph.order):
+            if _follows(v):
+                values[v.name] = self._q(v, values).chunk(2, -1)[0]
+        return torch.cat([values[v.name] for v in self.graph.variables], 1)
+
+    @property
+    def learned(self) -> list[Variable]:
+        """The Gaussians with a prior of their own, in the order in which p draws them."""
+        return [v for v in map(self.graph.variable, self.graph.learned) if not v.classes]
+
+    def from_prior(self, code_BZ: Tensor) -> Tensor:
+        """The code with standard normal draws in its Gaussians as draws from p given the classes, which stay."""
+        values = self.split(code_BZ)
+        for v in self.learned:
+            mean, logvar = self.p[f"p_{v.name}"](values).chunk(2, -1)
+            values[v.name] = reparametrize(mean, logvar, values[v.name])
+        return torch.cat([values[v.name] for v in self.graph.variables], 1)
+
+
+def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
+    """Where each variable's noise begins, and how much it is."""
+    starts = [sum(v.size for v in variables[:number]) for number in range(len(variables))]
+    return {v.name: (start, v.size) for v, start in zip(variables, starts, strict=True)}
+
+
+def _count_states(graph: Graph, discrete: str) -> int:
+    check_choice("discrete", discrete, DISCRETE)
+    sizes = {v.name: v.size for v in graph.variables if v.classes}
+    count = math.prod(sizes.values())
+    if discrete == "enumerate" and count > MOST_STATES:
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise UserError(
+            f"discrete 'enumerate' would try {count} joint states ({listed}); use at most {MOST_STATES}, or relaxed"
+        )
+    return count if discrete == "enumerate" else 1
+
+
+def _follows(v: Variable) -> bool:
+    """Whether the variable is a Gaussian that q reads off other variables, and not off the image."""
+    return not v.classes and bool(v.encoder) and IMAGE not in v.encoder
+
+
+def _has_exact_kl(graph: Graph, v: Variable) -> bool:
+    """Whether neither the importance weights nor the variable's own prior depend on what it causes in q."""
+    below = graph.descendants(v.name)
+    labelled = {other.name for other in graph.labelled}
+    return not below & (labelled | set(v.decoder))
+
+
+def best_samples(graph: Graph, discrete: str) -> int:
+    """1 where all samples have the same importance weight: what is labelled depends on nothing else that is drawn.
+
+    A labelled variable is drawn too, in rows that do not know it, unless its classes are enumerated.
+    """
+    labelled = {v.name for v in graph.labelled}
+    drawn = [v.name for v in graph.variables if v.label is None or discrete == "relaxed"]
+    return 8 if any(graph.descendants(name) & labelled for name in drawn) else 1
