@@ -28,10 +28,9 @@ from unweave.data import Dataset, load_data
 from unweave.data.published.fsdd import spectrogram
 from unweave.data.views import subset
 from unweave.metrics import explicitness_score, modularity_score, recall_at_1
-from unweave.model import Trained
+from unweave.model import Diverged, Trained
 from unweave.runs import environment
 from unweave.training.build import find_device
-from unweave.training.cohort import Diverged
 from unweave.training.sweep import fit
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from unweave.data import Dataset, load_data
 from unweave.data.views import split
 from unweave.evaluation.groups import group_accuracy
+from unweave.model import Diverged
 from unweave.runs import environment
-from unweave.training.cohort import Diverged
 from unweave.training.sweep import fit
 
 METHODS = ("ml_vae", "gvae")

@@ -22,7 +22,7 @@ from PIL import Image
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
 from unweave.cli.app import app, guarded
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 PICTURES = 1797

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import Knob, Method, UserError, knobs, stages, static_arguments
-from unweave.data.callspec import check_name
+from unweave.contract import Knob, Method, knobs, stages, static_arguments
+from unweave.errors import UserError, check_choice
 
 Value = float | tuple[float, float, float, float]
 
@@ -70,7 +70,7 @@ def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, A
         traced |= knobs(stage)
         static |= static_arguments(stage)
     for name in given:
-        check_name("hyper-parameter", name, [*traced, *static])
+        check_choice("hyper-parameter", name, [*traced, *static])
     fixed = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}
     hyper = {n: _checked(n, schedule(n, given.get(n, k.default)), k) for n, k in traced.items()}
     for stage in stages(method):

@@ -12,24 +12,10 @@ G members of a group or frames of a clip.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
-
-
-class UserError(ValueError):
-    """Something the user can mend. Its text is one line: the argument, the value, what is accepted."""
-
-
-class Notice(UserWarning):
-    """Something the user may not have meant, and need not mend. Its text is one line."""
-
-
-def check_choice(name: str, value: str, accepted: Iterable[str]) -> None:
-    """Raises unless the value of this argument is one of those accepted."""
-    if value not in accepted:
-        raise UserError(f"{name} '{value}' is unknown; use one of {', '.join(accepted)}")
 
 
 class Knob(NamedTuple):

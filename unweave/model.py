@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Method, Representation, UserError, own_arguments
+from unweave.contract import Method, Representation, own_arguments
 from unweave.data import OWN, Dataset, load_data, supervised_info
-from unweave.data.callspec import check_name
 from unweave.data.metadata import Remembered
 from unweave.data.published import FILES
+from unweave.errors import UserError, check_choice
 from unweave.methods import METHODS, variant
 from unweave.runs import RunFolder
 
@@ -74,6 +74,14 @@ class Trained(NamedTuple):
         return torch.as_tensor(values, dtype=torch.float32, device=next(self.method.parameters()).device)
 
 
+class Diverged(NamedTuple):
+    """A run whose losses turned non-finite; its folder holds its last finite state."""
+
+    folder: RunFolder
+    config: dict[str, Any]
+    step: int
+
+
 def load(
     path: str | Path,
     *,
@@ -90,7 +98,7 @@ def load(
     folder = RunFolder.open(path)
     config = folder.config
     if method is None:
-        check_name(f"run '{path}': method", config["method"], METHODS)
+        check_choice("method", config["method"], METHODS, context=f"run '{path}'")
         method = METHODS[config["method"]]
     if folder.finished:
         weights, about = folder.read("weights.safetensors")

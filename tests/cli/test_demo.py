@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from unweave.cli.demo import run_demo
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 
 def test_demo_ends_in_a_report_and_can_be_repeated(tmp_path):

@@ -5,7 +5,7 @@ from PIL import Image
 
 import unweave as uw
 from unweave.cli.app import app, guarded
-from unweave.contract import Notice
+from unweave.errors import UserNotice
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_in_python_the_same_is_a_warning(said, tmp_path):
     """Where the caller is, not inside of the package."""
     (told,) = [line for line in said("weight", lambda n: n / 7, code=0).splitlines() if "labels of" in line]
     data = uw.load_data("in", factors="labels.csv", size=8)
-    with pytest.warns(Notice) as found:
+    with pytest.warns(UserNotice) as found:
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
     assert [str(warning.message) for warning in found] == [told] and "labels of 'weight' are continuous" in told
     assert found[0].filename == __file__
@@ -73,7 +73,7 @@ def test_rows_of_no_use_are_told_in_python_too(said, tmp_path):
     table = (tmp_path / "labels.csv").read_text()
     (tmp_path / "labels.csv").write_text(table + "\n00.png,1\nnobody.png,0")
     data = uw.load_data("in", factors="labels.csv", size=8)
-    with pytest.warns(Notice) as found:
+    with pytest.warns(UserNotice) as found:
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
     assert [str(warning.message) for warning in found] == [
         "1 row names no picture: nobody.png",

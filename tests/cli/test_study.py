@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from unweave import studies
 from unweave.cli.app import app, main
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.studies import work
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from unweave.cli.app import app, main
 from unweave.cli.sweep import read_seeds, split_values
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.runs import RunFolder
 
 SMALL = ["--data", "rooms(size=8)", "--set", "net=small", "--set", "latents=3", "--steps", "4", "--batch", "4"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import METRICS, describe
 from unweave.metrics.inputs import read_table, varying
 from unweave.metrics.runner import flat

@@ -1,9 +1,9 @@
 import pytest
 
-from unweave.contract import UserError
 from unweave.data import DATASETS, Digits, load_data
-from unweave.data.callspec import call_text, check_integer, parse_call
+from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
+from unweave.errors import UserError, check_integer
 
 
 @pytest.mark.parametrize(

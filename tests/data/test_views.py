@@ -9,10 +9,10 @@ from scipy import stats
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import unweave as uw
-from unweave.contract import UserError
 from unweave.data import Dataset, Digits, Rooms, Sampler, load_data
 from unweave.data.callspec import call_text
 from unweave.data.views import VIEWS, correlated, frames_of, holdout, noisy, split, subset
+from unweave.errors import UserError
 
 
 class Grid(Dataset):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unweave as uw
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import content_and_style, evaluate
 from unweave.metrics import group_mig_score
 

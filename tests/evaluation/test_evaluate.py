@@ -9,8 +9,9 @@ import torch
 
 import unweave as uw
 from unweave.cli import app
-from unweave.contract import Representation, UserError
+from unweave.contract import Representation
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 from unweave.evaluation import codes as encoding
 from unweave.evaluation.evaluate import evaluate, evaluate_arrays, read_npz, score_file
 from unweave.metrics import METRICS, importance_matrix

@@ -6,8 +6,9 @@ import torch
 from halves import PARTS, HalvesData, look, paint, trained
 from sklearn.linear_model import LogisticRegression
 
-from unweave.contract import Representation, UserError
+from unweave.contract import Representation
 from unweave.data import load_data
+from unweave.errors import UserError
 from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leak, group_accuracy, shared_factors
 
 rng = np.random.default_rng(0)

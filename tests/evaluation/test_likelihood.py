@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.contract import UserError
 from unweave.data import load_data
+from unweave.errors import UserError
 from unweave.evaluation.codes import chosen_rows
 from unweave.evaluation.likelihood import evidence_nll
 

@@ -12,7 +12,7 @@ from tiny_mnist import write_mnist
 
 import unweave as uw
 from unweave.cli.app import app, guarded
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.classification import told_factors
 from unweave.model import load
 

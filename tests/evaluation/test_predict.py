@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 import unweave as uw
 from unweave.cli.app import app, guarded
-from unweave.contract import Notice, UserError
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
+from unweave.errors import UserError, UserNotice
 from unweave.evaluation.predict import accuracy_lines, class_error, predict, told_factors
 
 COLOURS = ("red", "green", "blue")
@@ -189,7 +189,7 @@ def test_a_column_with_fractions_is_told_named_by_ranges_and_true_to_the_table(c
 
 def test_other_data_of_a_continuous_factor_are_compared_by_number(continuous):
     data = uw.load_data("in", factors="labels.csv", size=8)
-    with pytest.warns(Notice, match="are cut into 20 classes"):
+    with pytest.warns(UserNotice, match="are cut into 20 classes"):
         uw.train("m2", data, supervision="labels", steps=1, batch=4, latents=2, device="cpu", out="run")
     pixels = np.zeros((3, 1, 8, 8), np.float32)
     frame = predict("run", Arrays(pixels, factor_table({"kind": pd.Series([0.5, 2.0, None])})[0]))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import Part, Representation, UserError
+from unweave.contract import Part, Representation
 from unweave.data import load_data
 from unweave.data.dataset import Dataset
+from unweave.errors import UserError
 from unweave.evaluation.codes import encode_table
 from unweave.evaluation.prior_match import fit_classifier, prior_fit, sampled_codes
 

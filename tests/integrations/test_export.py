@@ -12,7 +12,8 @@ from PIL import Image
 import unweave
 from unweave import UserError
 from unweave.data.user.arrays import Arrays
-from unweave.integrations.export import encode_files, export, image_files, read_image
+from unweave.data.user.input_images import image_files, read_image
+from unweave.integrations.export import encode_files, export
 from unweave.methods import METHODS
 from unweave.model import Trained
 from unweave.runs import RunFolder

@@ -24,16 +24,16 @@ def small(**options):
     return Unweaver(**{"latents": 3, "steps": 3, "batch": 8, "device": "cpu"} | options)
 
 
-def check_name(check):
+def check_choice(check):
     return getattr(check, "func", check).__name__
 
 
 def every_check():
     found = checks.estimator_checks_generator(small(steps=1))
-    return [(estimator, check) for estimator, check in found if check_name(check) != ELSEWHERE]
+    return [(estimator, check) for estimator, check in found if check_choice(check) != ELSEWHERE]
 
 
-@pytest.mark.parametrize("estimator, check", every_check(), ids=[check_name(check) for _, check in every_check()])
+@pytest.mark.parametrize("estimator, check", every_check(), ids=[check_choice(check) for _, check in every_check()])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

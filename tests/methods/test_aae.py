@@ -5,7 +5,8 @@ import torch
 from headed import moved_by_phase, program_on_digits, trained_on_digits
 from torch import nn
 
-from unweave.contract import DataInfo, Part, UserError
+from unweave.contract import DataInfo, Part
+from unweave.errors import UserError
 from unweave.methods.aae import AAE
 from unweave.nn.discriminator import Critic
 from unweave.ops.density_ratio import GENERATORS

@@ -2,7 +2,8 @@ import pytest
 import torch
 from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
 
-from unweave.contract import DataInfo, Part, UserError
+from unweave.contract import DataInfo, Part
+from unweave.errors import UserError
 from unweave.methods.aae_cluster import AAECluster
 from unweave.metrics import cluster_error
 from unweave.nn.heads import batch_heads

@@ -2,7 +2,8 @@ import pytest
 import torch
 from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
 
-from unweave.contract import DataInfo, UserError
+from unweave.contract import DataInfo
+from unweave.errors import UserError
 from unweave.methods.aae_reduce import AAEReduce
 from unweave.metrics import cluster_error
 from unweave.ops.separation import closeness

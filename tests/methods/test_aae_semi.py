@@ -3,7 +3,8 @@ import torch
 from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
 
 import unweave as uw
-from unweave.contract import DataInfo, Part, UserError
+from unweave.contract import DataInfo, Part
+from unweave.errors import UserError
 from unweave.methods.aae_semi import AAESemi
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.methods.beta_tcvae import BetaTCVAE
 from unweave.methods.vae import VAE
 from unweave.ops.divergence import log_gaussian

@@ -8,8 +8,9 @@ import torch
 from scipy import stats
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo, UserError
+from unweave.contract import Batch, DataInfo
 from unweave.data import load_data
+from unweave.errors import UserError
 from unweave.methods.f_statistic import FStatistic
 from unweave.metrics import recall_at_1
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.methods.factor_vae import FactorVAE
 from unweave.nn.discriminator import Critic
 from unweave.ops.total_correlation import permute_latents

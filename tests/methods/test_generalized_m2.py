@@ -6,8 +6,9 @@ import torch
 from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo, UserError
+from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 from unweave.methods.generalized_m2 import GeneralizedM2
 from unweave.methods.m2 import M2
 

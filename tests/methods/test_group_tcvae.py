@@ -7,8 +7,9 @@ from torch import nn
 from torch.distributions import Independent, Normal, kl_divergence
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo, UserError
+from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 from unweave.methods.group_tcvae import GroupTCVAE
 from unweave.nn.discriminator import Critic
 from unweave.ops.permutation import LEVELS, permute_blocks

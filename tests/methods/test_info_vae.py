@@ -3,7 +3,8 @@ import torch
 from torch import nn
 
 from unweave.config import resolve
-from unweave.contract import DataInfo, UserError, player_parameters
+from unweave.contract import DataInfo, player_parameters
+from unweave.errors import UserError
 from unweave.methods.aae import AAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.info_vae import DIVERGENCES, InfoVAE

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo, UserError
+from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 from unweave.methods.m1 import M1, M1Classifier
 
 INFO = DataInfo((1, 8, 8), 100, (3,), 20)

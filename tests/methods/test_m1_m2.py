@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo, Part, UserError
+from unweave.contract import Batch, DataInfo, Part
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 from unweave.methods.m1_m2 import M1M2, M1M2Labels
 
 INFO, CODES, STYLE, CLASSES, BATCH = DataInfo((1, 8, 8), 100, (3,), 20), 3, 2, 3, 4

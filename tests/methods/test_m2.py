@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.contract import Batch, DataInfo, Part, UserError
+from unweave.contract import Batch, DataInfo, Part
+from unweave.errors import UserError
 from unweave.methods.m2 import M2
 
 SHAPE, CLASSES, LATENTS, BATCH = (1, 4, 4), 3, 2, 4

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.distributions import Bernoulli, Normal, kl_divergence
 
-from unweave.contract import Batch, DataInfo, UserError
+from unweave.contract import Batch, DataInfo
+from unweave.errors import UserError
 from unweave.methods.ml_vae import MLVAE
 from unweave.nn.grouped import group_posterior
 from unweave.ops.sharing import product_of_gaussians

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import agreement as public
 from unweave.metrics.agreement import agreement
 

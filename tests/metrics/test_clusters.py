@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import cluster_error, cluster_labels
 
 # Clusters 0 and 1; row 0 is surest of cluster 0, row 3 of cluster 1.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import correlation
 from unweave.metrics.correlation import (
     active_dimensions,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.dci import concentration, dci_scores, evenness, importance_matrix
 from unweave.metrics.solvers.predictors import PREDICTORS
 

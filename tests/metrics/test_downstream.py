@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.downstream import downstream_scores
 
 STORED = Path(__file__).parents[1] / "golden"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.fixed_factor import (
     beta_vae_score,
     difference_table,

@@ -7,7 +7,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.infomec import concentration
 from unweave.metrics.infomec import infomec_scores as full_scores
 from unweave.metrics.knn_mi import neighbour_distances, neighbour_information

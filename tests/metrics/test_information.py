@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.metrics import mutual_info_score
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import information
 from unweave.metrics.histogram_mi import _count_on_device, bin_table, count, count_table, inform
 from unweave.metrics.information import (

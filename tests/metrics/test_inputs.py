@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import bin_edges, classes, distinct, read_table, read_test, subsample, varying
 
 RNG = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import classes, read_table
 from unweave.metrics.irs import _spread, _spread_on_device, irs_score, robustness
 

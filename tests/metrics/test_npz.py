@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.npz import read_npz
 
 CODES, FACTORS = np.zeros((4, 2)), np.arange(4)[:, None]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import posterior
 from unweave.metrics.posterior import (
     draw,

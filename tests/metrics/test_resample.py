@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.histogram_mi import bin_table, count_table, inform
 from unweave.metrics.information import mig_of, mig_score, modularity_of
 from unweave.metrics.inputs import read_table, select_rows

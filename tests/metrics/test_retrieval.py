@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import recall_at_1 as public
 from unweave.metrics import retrieval
 from unweave.metrics.retrieval import recall_at_1

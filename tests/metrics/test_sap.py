@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.svm import LinearSVC
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.sap import fit_lines, line_accuracy, machines, sap_matrix, sap_score, sort_column
 
 STORED = Path(__file__).parents[1] / "golden"

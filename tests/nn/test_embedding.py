@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.embedding import Embedding
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.nn.graphical_model import Conditional, GraphModel, Noise, best_samples
 from unweave.nn.graphical_spec import read_graph
 

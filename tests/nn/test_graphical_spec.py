@@ -1,6 +1,6 @@
 import pytest
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.nn.graphical_spec import EXAMPLE, read_graph
 
 FACES = "q(r|x) q(l|x) q(i|x) q(s|l,i); p(x|r,l,i,s); labels: i, l; r: normal(10), s: normal(5)"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import NormedEncoder
 from unweave.nn.discriminator import Critic, contest

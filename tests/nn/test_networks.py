@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.distributions import Bernoulli, Laplace, Normal
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder, negative_log_likelihood
 from unweave.nn.discriminator import Critic
 from unweave.nn.networks import NETWORKS, build_networks, starting

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.ops.permutation import LEVELS, count_blocks, level_blocks, permute_blocks
 
 CONTENT, LATENTS = 2, 5

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import unweave as uw
 from unweave.cli.app import app
-from unweave.contract import UserError
 from unweave.data import load_data
+from unweave.errors import UserError
 from unweave.studies import STUDIES, kingma2014, makhzani2015
 from unweave.studies.study import held_out
 from unweave.studies.work import chosen_runs

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from tiny_study import TINY
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.studies.study import Published
 from unweave.studies.table import beside, lines, long_table, read_scores, shown_scores, verdict
 

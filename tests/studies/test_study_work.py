@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from tiny_study import TINY
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation import compare
 from unweave.studies import work
 from unweave.studies.work import chosen_runs, cohorts, folder_name, scale_name, score_study, train_study

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.methods import METHODS
 from unweave.training.build import optimizer_settings, rounding
 

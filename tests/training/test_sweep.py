@@ -13,9 +13,9 @@ import torch
 
 import unweave as uw
 from unweave.engine.replicas import Together
+from unweave.model import Diverged
 from unweave.runs import RunFolder
 from unweave.training import cohort
-from unweave.training.cohort import Diverged
 from unweave.training.sweep import expand, fit
 
 SMALL = {"method": "beta_vae", "data": "rooms(size=8)", "net": "small", "latents": 4, "batch": 8, "device": "cpu"}

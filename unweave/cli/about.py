@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 
 def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")]) -> None:

@@ -26,7 +26,7 @@ from unweave.cli.data import (
 from unweave.cli.data import app as data_app
 from unweave.cli.runs import DeviceOption, compare, encode, evaluate, export, predict, report
 from unweave.cli.study import app as study_app
-from unweave.contract import Notice, UserError
+from unweave.errors import UserError, UserNotice
 
 app = typer.Typer(
     help="Find the separate causes in your data: train any disentangling method, score it, look at it.",
@@ -179,7 +179,7 @@ def guarded(call: Callable[[], Any]) -> int:
     """Run a command; what a user can mend is one line and exit code 2, never a traceback."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Notice)  # the commands tell of it in their own way
+            warnings.simplefilter("ignore", UserNotice)  # the commands tell of it in their own way
             call()
     except UserError as error:
         error_console.print(f"[red]error:[/red] {_plain(error)}")

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 app = typer.Typer(help="Data sets: what there is, and what a folder of your own holds.", no_args_is_help=True)
 out_console = Console()

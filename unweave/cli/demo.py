@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from unweave.cli.progress import shown
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import Trained
 from unweave.report import report

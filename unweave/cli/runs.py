@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 if TYPE_CHECKING:  # the command line starts without what only some commands need
     import pandas as pd
@@ -131,10 +131,10 @@ def table(
 
 
 def _study(name: str) -> Study:
-    from unweave.data.callspec import check_name
+    from unweave.errors import check_choice
     from unweave.studies import STUDIES
 
-    check_name("study", name, STUDIES)
+    check_choice("study", name, STUDIES)
     return STUDIES[name]
 
 

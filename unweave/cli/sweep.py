@@ -10,7 +10,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 _MOST = 10_000  # seeds or values in one option: more is a typing mistake
 

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_name, parse_call
+from unweave.data.callspec import parse_call
 from unweave.data.catalogue import Entry, describe
 from unweave.data.dataset import Dataset
 from unweave.data.published import FILES
@@ -19,6 +18,7 @@ from unweave.data.synthetic.rooms import Rooms
 from unweave.data.synthetic.sprites import Sprites, draw_sprites
 from unweave.data.user.readers import OWN, open_own
 from unweave.data.views import VIEWS
+from unweave.errors import UserError, check_choice
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "sprites": Sprites,
@@ -73,7 +73,7 @@ def load_data(text: Any, **options: object) -> Dataset:
     if not isinstance(text, str):
         raise UserError(f"data={text!r} is not accepted; give a name such as 'sprites' or a Dataset")
     name, written = parse_call(text)
-    check_name("data", name, _MADE)
+    check_choice("data", name, _MADE)
     if twice := sorted(set(written) & set(options)):
         raise UserError(f"data {text!r}: option {twice[0]!r} is given twice, in the text and beside it")
     return _make(name, {**written, **options})
@@ -83,7 +83,7 @@ def _make(name: str, options: dict[str, object]) -> Dataset:
     made = _MADE[name]
     accepted = inspect.signature(made).parameters
     for option in options:
-        check_name(f"data {name!r}: option", option, accepted)
+        check_choice("option", option, accepted, context=f"data {name!r}")
     for option, parameter in accepted.items():
         if option not in options and parameter.default is inspect.Parameter.empty:
             raise UserError(f"data {name!r}: option {option!r} is missing; write {name}({option}=...)")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 
 def parse_call(text: str, argument: str = "") -> tuple[str, dict[str, object]]:
@@ -47,26 +46,3 @@ def call_text(name: str, options: Mapping[str, object]) -> str:
     """What `parse_call` reads back as this name and these options."""
     written = ", ".join(f"{option}={value!r}" for option, value in options.items())
     return f"{name}({written})" if written else name
-
-
-def check_name(what: str, name: str, accepted: Iterable[str]) -> None:
-    """Raises unless the name is accepted; the message suggests the nearest one and lists them all."""
-    known = list(accepted)
-    if name in known:
-        return
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UserError(f"{what} {name!r} does not exist{hint} (there {_listing(known)})")
-
-
-def _listing(names: list[str]) -> str:
-    if not names:
-        return "are none"
-    return ("is " if len(names) == 1 else "are ") + ", ".join(names)
-
-
-def check_integer(argument: str, value: object, low: int, high: int) -> int:
-    """The value, if it is an integer in low..high."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise UserError(f"{argument}={value!r} is not accepted; give an integer from {low} to {high}")
-    return value

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import DataInfo, UserError
+from unweave.contract import DataInfo
 from unweave.data.ranges import Span
+from unweave.errors import UserError
 
 
 def about_of(data: Any) -> Any:

@@ -7,13 +7,14 @@ from typing import Any
 
 from torch import Tensor
 
-from unweave.contract import DataInfo, UserError
+from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
 from unweave.data.ranges import Span
 from unweave.data.supervision.label_mapping import Told, labelled_set, told_factors
 from unweave.data.supervision.sampler import supervised_info
 from unweave.data.user.folder import prepared_as
 from unweave.data.user.image_io import How
+from unweave.errors import UserError
 
 
 class Remembered(Dataset):

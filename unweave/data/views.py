@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
-from unweave.data.callspec import call_text, check_integer, check_name
+from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.groups import all_numbers
+from unweave.errors import UserError, check_choice, check_integer
 from unweave.ops.noise import fold, random_bits, random_normal
 
 
@@ -192,7 +192,7 @@ def split(data: Dataset, *, part: str = "train", fraction: float = 0.9, seed: in
 
     Videos are kept whole.
     """
-    check_name("part", part, ("train", "validation"))
+    check_choice("part", part, ("train", "validation"))
     units = data.size // frames_of(data)
     if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * units) < units:
         raise UserError(f"fraction={fraction!r} is not accepted; give a number between 0 and 1 that leaves both parts")
@@ -204,7 +204,7 @@ def split(data: Dataset, *, part: str = "train", fraction: float = 0.9, seed: in
 
 def holdout(data: Dataset, *, combination: Mapping[str, Sequence[int | str]], part: str = "train") -> Dataset:
     """The data set without the observations that have all these classes at once, or (part "test") only those."""
-    check_name("part", part, ("train", "test"))
+    check_choice("part", part, ("train", "test"))
     held_N = _has(data, _read_classes(data, "combination", combination))
     options: dict[str, object] = {"combination": dict(combination), "part": part}
     return Selection(data, all_numbers(data)[held_N if part == "test" else ~held_N], "holdout", options)
@@ -222,7 +222,7 @@ def correlated(
     if not isinstance(factors, list | tuple) or len(set(map(str, factors))) != 2 or len(factors) != 2:
         raise UserError(f"factors={factors!r} is not accepted; give the names of two factors")
     for name in factors:
-        check_name("factors: factor", str(name), data.factor_names)
+        check_choice("factor", str(name), data.factor_names, context="factors")
     count = data.size if size is None else check_integer("size", size, 1, 2**31)
     classes_NK = data.factors(all_numbers(data)).double()
     a_N, b_N = (classes_NK[:, k] / max(data.factor_sizes[k] - 1, 1) for k in map(data.factor_names.index, factors))
@@ -272,7 +272,7 @@ def _read_classes(data: Dataset, argument: str, wanted: Mapping[str, Sequence[in
         raise UserError(f"{argument}={wanted!r} is not accepted; give classes by factor such as {{'shape': [0, 1]}}")
     found = {}
     for name, classes in wanted.items():
-        check_name(f"{argument}: factor", str(name), data.factor_names)
+        check_choice("factor", str(name), data.factor_names, context=f"{argument}")
         k = data.factor_names.index(name)
         listed = list(classes) if isinstance(classes, list | tuple) else [classes]
         found[k] = sorted({_read_class(data, argument, k, c) for c in listed})

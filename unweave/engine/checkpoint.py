@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unweave.contract import UserError
 from unweave.engine.program import State
+from unweave.errors import UserError
 from unweave.runs import RunFolder
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
 from unweave.data import Dataset, load_data
 from unweave.data.metadata import Remembered
 from unweave.data.supervision.label_mapping import Told, exact_numbers, labelled_set, plain, told_observations
+from unweave.errors import UserError
 from unweave.evaluation.codes import chosen_rows
 from unweave.model import Trained, load
 

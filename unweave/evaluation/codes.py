@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Method, Representation, UserError
+from unweave.contract import Method, Representation
 from unweave.data import Dataset
+from unweave.errors import UserError
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
 from unweave.version import __version__

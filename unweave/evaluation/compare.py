@@ -12,15 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from unweave.contract import Method, UserError
+from unweave.contract import Method
 from unweave.data import Dataset
+from unweave.errors import UserError
 from unweave.evaluation.codes import chosen_rows, fingerprint, is_stored, make_table, store_table
 from unweave.evaluation.evaluate import Evaluation, evaluate
-from unweave.model import Trained, load
+from unweave.model import Diverged, Trained, load
 from unweave.nn.conv import convolutions
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder, list_runs, optimizer_name
-from unweave.training.cohort import Diverged
 
 _IMAGES_AT_ONCE = 16_384  # over all models together
 

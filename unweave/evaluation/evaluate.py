@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Representation, UserError, check_choice
+from unweave.contract import Representation
 from unweave.data import Dataset, load_data
-from unweave.data.callspec import check_name
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Groups, Match
+from unweave.errors import UserError, check_choice
 from unweave.evaluation.codes import Table, encode_table, run_table, sampled
 from unweave.metrics import METRICS
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
@@ -136,7 +136,7 @@ def _named(metrics: str | Sequence[str] | None) -> list[str]:
     if metrics is None or isinstance(metrics, str):
         return [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
     for name in metrics:
-        check_name("metric", name, METRICS)
+        check_choice("metric", name, METRICS)
     return list(metrics)
 
 

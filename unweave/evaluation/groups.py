@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Part, UserError
+from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Groups, Match, Share, Triplets
+from unweave.errors import UserError
 from unweave.evaluation.codes import chosen_rows
 from unweave.metrics.inputs import Floats, Indices
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize

@@ -10,8 +10,9 @@ import math
 import torch
 from torch import Tensor
 
-from unweave.contract import Representation, UserError
+from unweave.contract import Representation
 from unweave.data import Dataset
+from unweave.errors import UserError
 from unweave.evaluation.codes import chosen_rows
 from unweave.model import Trained
 from unweave.nn.autoencoder import AutoEncoder

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from unweave.data import DATASETS, Dataset
 from unweave.data.user.folder import read_like
+from unweave.data.user.input_images import SUFFIXES, image_files, read_image
 from unweave.evaluation.classification import (
     BATCH,
     Told,
@@ -30,7 +31,6 @@ from unweave.evaluation.classification import (
     true_values,
     used_in_training,
 )
-from unweave.integrations.export import SUFFIXES, image_files, read_image
 from unweave.model import Trained
 
 Pictures = str | Path | Sequence[str | Path]

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.contract import Representation, UserError
+from unweave.contract import Representation
 from unweave.data import Dataset
-from unweave.data.callspec import check_name
+from unweave.errors import UserError, check_choice
 from unweave.evaluation.codes import Table, chosen_rows, encode_table
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
@@ -50,7 +50,7 @@ def fit_classifier(
     data: Dataset, factor: str, *, net: str = "small", steps: int = 1000, batch: int = 128, seed: int = 0
 ) -> Classifier:
     """A small convolutional network that learned the factor from all observations where it is known, but a few."""
-    check_name("factor", factor, data.factor_names)
+    check_choice("factor", factor, data.factor_names)
     k = data.factor_names.index(factor)
     index_N, class_N = _known(data, k)
     count, tested = data.factor_sizes[k], min(TESTED, len(index_N) // 5)

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
 from unweave.config import resolve
-from unweave.contract import Method, UserError, static_arguments
-from unweave.data.callspec import check_name
+from unweave.contract import Method, static_arguments
 from unweave.data.user.arrays import Arrays
 from unweave.engine.program import initial_state
+from unweave.errors import UserError, check_choice
 from unweave.training.build import (
     PRECISIONS,
     build,
@@ -126,7 +126,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise UserError(f"settings '{twice[0]}' is a parameter of its own; use {twice[0]}={further[twice[0]]!r}")
         known = static_arguments(cls)
         arguments, hyper = resolve(cls, {**{n: v for n, v in own.items() if n in known}, **further})
-        check_name("precision", self.precision, PRECISIONS)
+        check_choice("precision", self.precision, PRECISIONS)
         return {
             "arguments": arguments,
             "hyper": hyper,

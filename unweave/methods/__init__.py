@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import Method, UserError, knobs
+from unweave.contract import Method, knobs
+from unweave.errors import UserError
 from unweave.methods.aae import AAE
 from unweave.methods.aae_cluster import AAECluster
 from unweave.methods.aae_reduce import AAEReduce

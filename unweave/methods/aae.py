@@ -7,7 +7,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, UserError, check_choice, normal
+from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, normal
+from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import NormedEncoder, State
 from unweave.nn.discriminator import Critic, contest

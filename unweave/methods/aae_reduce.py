@@ -7,7 +7,8 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import NormedEncoder
 from unweave.nn.conditional import class_count

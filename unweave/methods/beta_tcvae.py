@@ -6,7 +6,8 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, UserError, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.divergence import log_standard
 from unweave.ops.total_correlation import aggregate_posterior

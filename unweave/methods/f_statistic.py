@@ -6,7 +6,8 @@ from typing import Any, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Method, Out, Representation, UserError
+from unweave.contract import Batch, DataInfo, Method, Out, Representation
+from unweave.errors import UserError
 from unweave.nn.embedding import Embedding
 from unweave.ops.f_test import best_probabilities, class_pairs
 

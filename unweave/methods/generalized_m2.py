@@ -7,7 +7,8 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal, uniform
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
+from unweave.errors import UserError
 from unweave.nn.graphical_model import Estimate, GraphModel, Noise, best_samples
 from unweave.nn.graphical_spec import read_graph
 

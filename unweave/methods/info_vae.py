@@ -8,7 +8,8 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, UserError, check_choice, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.discriminator import Critic
 from unweave.ops.density_ratio import GENERATORS, critic_loss

@@ -8,16 +8,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import (
-    Batch,
-    DataInfo,
-    Knob,
-    Method,
-    Out,
-    Representation,
-    UserError,
-    check_choice,
-)
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation
+from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count, image_loss, image_noise
 from unweave.nn.kernel_machine import KernelMachine

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, UserError, normal
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import (
     UsedCode,

@@ -13,18 +13,8 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import torch
 from torch import Tensor
 
-from unweave.contract import (
-    Batch,
-    DataInfo,
-    Knob,
-    Method,
-    Out,
-    UserError,
-    all_phases,
-    check_choice,
-    is_supervised,
-    static_arguments,
-)
+from unweave.contract import Batch, DataInfo, Knob, Method, Out, all_phases, is_supervised, static_arguments
+from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.label_terms import LABEL_TERMS
 

@@ -12,7 +12,7 @@ import torch
 from sklearn.svm import SVC
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.correlation import covariance
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, as_matrix

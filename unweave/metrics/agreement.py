@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import Floats, Indices
 
 FEWEST = 3  # models under which a rank correlation says nothing

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from unweave.contract import UserError, check_choice
+from unweave.errors import UserError, check_choice
 from unweave.metrics.inputs import Array, Floats, Indices
 
 Rows = tuple[Array, Array]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import Array, Floats, Kinds, Table, as_matrix, at_least, read_table, varying
 
 _SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding: the codes are redundant

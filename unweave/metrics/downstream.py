@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, Floats, Kinds, at_least, select_rows
 from unweave.metrics.parallel import side_by_side

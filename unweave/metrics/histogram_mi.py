@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import (
     BINS,
     Array,

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.histogram_mi import (
     Information,
     contingency_table,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 Array = ArrayLike | Tensor
 Kinds = str | Sequence[str] | None

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import BINS, Array, Floats, Indices, Kinds, Table, at_least, bin_edges, classes, varying
 from unweave.metrics.inputs import read_table as _read_table

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 KNOWN = ("codes", "factors", "names", "test_codes", "test_factors", "logvar")
 

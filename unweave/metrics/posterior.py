@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of, table_information
 from unweave.metrics.information import two_best
 from unweave.metrics.inputs import Array, Floats, Kinds, Table, as_matrix, at_least, classes, read_table, varying

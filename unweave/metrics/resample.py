@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.histogram_mi import Binned, Information, count, inform
 from unweave.metrics.inputs import Floats, Table, select_rows
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import Array, as_matrix
 
 DISTANCES = ("euclidean", "cosine")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import METRICS, Metric
 from unweave.metrics.dci import concentration
 from unweave.metrics.histogram_mi import bin_table

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, classes
 from unweave.metrics.solvers.predictors import Split, read_split
 

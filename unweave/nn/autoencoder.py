@@ -11,7 +11,8 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unweave.contract import Representation, check_choice
+from unweave.contract import Representation
+from unweave.errors import check_choice
 from unweave.nn.networks import build_networks
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, reparametrize

@@ -14,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unweave.contract import DataInfo, Noise, Part, UserError, check_choice, normal, uniform
+from unweave.contract import DataInfo, Noise, Part, normal, uniform
+from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import LIKELIHOODS, AutoEncoder, negative_log_likelihood
 from unweave.nn.networks import Shape, build_networks, start_weights
 from unweave.nn.precision import at_least_single

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.nn.networks import start_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.density_ratio import GENERATORS, critic_loss

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Part, UserError, check_choice
+from unweave.contract import Part
+from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import LIKELIHOODS, negative_log_likelihood
 from unweave.nn.graphical_spec import IMAGE, Graph, Variable
 from unweave.nn.networks import Shape, build_networks, start_weights

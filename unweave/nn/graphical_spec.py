@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 
 IMAGE = "x"
 EXAMPLE = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal(10)"

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.contract import Part, UserError
+from unweave.contract import Part
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.divergence import kl_standard, reparametrize
 from unweave.ops.sharing import Aggregate, Gaussian

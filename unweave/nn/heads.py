@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Noise, UserError, normal, uniform
+from unweave.contract import Noise, normal, uniform
+from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import NormedEncoder, State
 from unweave.nn.discriminator import contest

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from unweave.contract import UserError, check_choice
+from unweave.errors import UserError, check_choice
 from unweave.nn.conv import Double, Halve, Stack
 
 Shape = tuple[int, int, int]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError, check_choice
+from unweave.errors import UserError, check_choice
 
 LEVELS = ("inter", "inter_intra_one", "inter_intra_all")
 

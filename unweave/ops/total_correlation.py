@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.ops.divergence import log_gaussian
 
 

@@ -14,11 +14,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFont
 
-from unweave.contract import UserError
 from unweave.data import Dataset
 from unweave.data.user.factor_table import shown
 from unweave.data.user.folder import About
 from unweave.data.user.inspection import factor_numbers, printable
+from unweave.errors import UserError
 from unweave.report.images import _font, to_png
 from unweave.runs import write_atomic
 

@@ -16,7 +16,7 @@ import torch
 from matplotlib import get_data_path
 from PIL import Image, ImageDraw, ImageFont
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation, encode_table, evaluate
 from unweave.model import Trained
 from unweave.report.words import number, percent, pretty

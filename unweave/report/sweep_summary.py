@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics import METRICS, describe
 from unweave.report.charts.agreement import short_title
 from unweave.report.words import DASH, joined, method_title, number, percent, plain

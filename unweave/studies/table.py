@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.studies.study import SCALES, Published, Study
 
 COLUMNS = ("study", "scale", "family", "row", "run", "method", "data", "seed", "steps", "diverged")

@@ -12,16 +12,17 @@ from typing import Any
 
 import pandas as pd
 
-from unweave.contract import UserError, knobs, stages
+from unweave.contract import knobs, stages
 from unweave.data import Dataset, load_data
-from unweave.data.callspec import call_text, check_name, parse_call
+from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
+from unweave.errors import UserError, check_choice
 from unweave.evaluation.compare import score_runs
-from unweave.model import Trained
+from unweave.model import Diverged, Trained
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
 from unweave.training.build import find_method
-from unweave.training.cohort import Diverged, FleetProgress, Observer
+from unweave.training.cohort import FleetProgress, Observer
 from unweave.training.sweep import fit
 
 Done = Trained | Diverged | None  # None: the time did not suffice
@@ -49,7 +50,7 @@ def chosen_runs(
     `path` is where the files of the data sets are, for sets that have files: theirs, if the runs have one such set,
     or a folder of that name for each of them.
     """
-    check_name("scale", scale, SCALES)
+    check_choice("scale", scale, SCALES)
     runs = study.runs(scale)
     for name, values in (only or {}).items():
         runs = _only(runs, name, values)
@@ -92,7 +93,7 @@ def _anywhere(data: str) -> str:
 
 
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
-    check_name("only", name, sorted({name for run in runs for name in run}))
+    check_choice("only", name, sorted({name for run in runs for name in run}))
     for value in values:
         if not any(_is(run, name, value) for run in runs):
             there = ", ".join(dict.fromkeys(str(run[name]) for run in runs if name in run))

@@ -13,9 +13,7 @@ from unweave.config import schedule
 from unweave.contract import (
     DataInfo,
     Method,
-    UserError,
     all_phases,
-    check_choice,
     is_supervised,
     knobs,
     own_arguments,
@@ -23,12 +21,12 @@ from unweave.contract import (
     stages,
 )
 from unweave.data import Dataset, Sampler, supervised_info
-from unweave.data.callspec import check_name
 from unweave.data.prefetch import Staged, Stream, hold, step_keys
 from unweave.engine.compiled import Graph
 from unweave.engine.loop import Loop
 from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
+from unweave.errors import UserError, check_choice
 from unweave.methods import METHODS
 from unweave.methods.semi_supervised import accepts_labels
 from unweave.nn.networks import GLOROT, starting
@@ -40,7 +38,7 @@ PRECISIONS = ("float32", "tf32", "bf16")
 
 def find_method(method: str | type[Method]) -> type[Method]:
     if isinstance(method, str):
-        check_name("method", method, METHODS)
+        check_choice("method", method, METHODS)
         return METHODS[method]
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UserError(f"method {method!r} is none; give the name of one, or a class of your own")
@@ -48,13 +46,13 @@ def find_method(method: str | type[Method]) -> type[Method]:
 
 
 def find_engine(engine: str) -> str:
-    check_name("engine", engine, ENGINES)
+    check_choice("engine", engine, ENGINES)
     return engine
 
 
 def find_device(device: str, precision: str = "float32") -> str:
     """The device to use; "auto" is the first CUDA device, else the CPU."""
-    check_name("precision", precision, PRECISIONS)
+    check_choice("precision", precision, PRECISIONS)
     found = _existing(device)
     if precision == "bf16" and not found.startswith("cuda"):
         raise UserError(f"precision 'bf16' is for CUDA devices; use float32 on device '{found}'")

@@ -20,7 +20,7 @@ from unweave.data import Dataset
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.program import State, initial_state
 from unweave.engine.replicas import Fleet, make_fleet
-from unweave.model import Trained, load
+from unweave.model import Diverged, Trained, load
 from unweave.runs import RunFolder, timed
 from unweave.training.build import build, build_program, chosen_engine, give_weights, rounding
 from unweave.training.validation import Watch, class_watch
@@ -36,14 +36,6 @@ class Run(NamedTuple):
     config: dict[str, Any]
     cls: type[Method]
     data: Dataset
-
-
-class Diverged(NamedTuple):
-    """A run whose losses turned non-finite; its folder holds its last finite state."""
-
-    folder: RunFolder
-    config: dict[str, Any]
-    step: int
 
 
 class FleetProgress(NamedTuple):

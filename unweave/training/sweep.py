@@ -8,16 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.contract import UserError
 from unweave.data import Dataset, load_data
-from unweave.data.callspec import check_name
 from unweave.engine.replicas import STRATEGIES
+from unweave.errors import UserError, check_choice
 from unweave.methods import variant
-from unweave.model import Trained
+from unweave.model import Diverged, Trained
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder
 from unweave.training.build import find_device, find_method, streams
-from unweave.training.cohort import Diverged, Observer, Run, cohort_key, train_all
+from unweave.training.cohort import Observer, Run, cohort_key, train_all
 from unweave.training.trainer import data_label, make_folder, prepare, rehearse
 
 
@@ -52,7 +51,7 @@ def fit(
     """
     if not runs:
         raise UserError("runs is empty; give at least one, such as {'method': 'beta_vae', 'seed': 0}")
-    check_name("strategy", strategy, ("auto", *STRATEGIES))
+    check_choice("strategy", strategy, ("auto", *STRATEGIES))
     wanted = _prepared(runs, Path(out), resume)
     return train_all([_open_or_create(run) for run in wanted], strategy, observe)
 
@@ -61,7 +60,7 @@ def resume_all(
     paths: Sequence[str | Path], *, strategy: str = "auto", device: str | None = None, observe: Observer | None = None
 ) -> list[Trained | Diverged]:
     """Go on with runs that were interrupted, together; finished ones are returned as they are."""
-    check_name("strategy", strategy, ("auto", *STRATEGIES))
+    check_choice("strategy", strategy, ("auto", *STRATEGIES))
     loaded: dict[str, Dataset] = {}
     runs = []
     for path in paths:

@@ -13,15 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from unweave.config import resolve
-from unweave.contract import (
-    Method,
-    Notice,
-    UserError,
-    all_phases,
-    is_supervised,
-    player_parameters,
-    stages,
-)
+from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import OWN, Dataset, load_data, supervised_info
 from unweave.data.metadata import note_of
 from unweave.data.prefetch import Staged
@@ -32,6 +24,7 @@ from unweave.data.user.pair_lists import settled
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.loop import play
 from unweave.engine.program import initial_state
+from unweave.errors import UserError, UserNotice
 from unweave.methods import METHODS, variant
 from unweave.model import Trained, load, own_data
 from unweave.nn.networks import GLOROT, starting
@@ -147,7 +140,7 @@ def prepare(
         raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
     for line in [*doubtful(data), *label_notes(supervision, data)]:
-        warnings.warn(line, Notice, stacklevel=3)
+        warnings.warn(line, UserNotice, stacklevel=3)
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
         "arguments": fixed,

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.contract import UserError
 from unweave.data import load_data
+from unweave.errors import UserError
 
 
 @pytest.fixture

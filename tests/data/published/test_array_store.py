@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
 from unweave.data.storage import stored_images
 from unweave.data.storage.array_store import Factors, Stored, grid_order, grid_values, stored, write_rows
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import UserError
 
 FACTORS = Factors(("a", "b"), ((0.0, 0.5), ("x", "y", "z")))
 

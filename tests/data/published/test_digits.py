@@ -2,8 +2,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from unweave.contract import UserError
 from unweave.data import Digits
+from unweave.errors import UserError
 
 
 def test_equal_to_the_bundled_set():

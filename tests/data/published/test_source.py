@@ -4,10 +4,10 @@ import pytest
 import torch
 from test_coil20 import things, write
 
-from unweave.contract import UserError
 from unweave.data import load_data
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import find
+from unweave.errors import UserError
 
 ONE = [Remote("a.zip", ("http://nowhere.invalid/a.zip",))]
 TWO = [Remote("a.mat.gz", ("",)), Remote("b.mat.gz", ("",))]

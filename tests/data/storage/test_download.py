@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from unweave.contract import UserError
 from unweave.data import load_data
 from unweave.data.storage.download import Remote, digest_of, fetch
 from unweave.data.storage.progress import watching
+from unweave.errors import UserError
 
 CONTENT = bytes(range(256)) * 20_000  # 5 MB: several blocks
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

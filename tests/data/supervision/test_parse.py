@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import unweave as uw
-from unweave.contract import FREE, Batch, UserError, is_supervised
+from unweave.contract import FREE, Batch, is_supervised
 from unweave.data import Dataset, Digits, Sampler, explain, supervised_info
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import (
@@ -27,6 +27,7 @@ from unweave.data.supervision.specs import (
     example,
 )
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 
 
 class Grid(Dataset):

@@ -5,9 +5,9 @@ import torch
 from scipy import stats
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.contract import UserError
 from unweave.data import ColourSprites, NoisySprites, Sprites, TexturedSprites, load_data
 from unweave.data.synthetic.backgrounds import texture
+from unweave.errors import UserError
 
 KINDS = [ColourSprites, NoisySprites, TexturedSprites]
 INDEX = torch.arange(7, 737280, 1301)  # 567 of them

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.contract import UserError
 from unweave.data import Clips, Sampler, Sprites, load_data, supervised_info
 from unweave.data.views import frames_of, split
+from unweave.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.contract import UserError
 from unweave.data import Rooms
 from unweave.data.synthetic.rooms import cast_object, hit_object, look
+from unweave.errors import UserError
 
 
 def some(n, seed=0):

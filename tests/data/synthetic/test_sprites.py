@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.contract import UserError
 from unweave.data import Sprites, draw_sprites
 from unweave.data.synthetic.sprites import outlines
+from unweave.errors import UserError
 
 
 def values_of(data, index):

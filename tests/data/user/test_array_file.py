@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
 from unweave.data import load_data
+from unweave.errors import UserError
 
 BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)  # N, C, H, W
 

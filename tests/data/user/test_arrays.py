@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.contract import UserError
 from unweave.data import load_data
 from unweave.data.user.arrays import Arrays
+from unweave.errors import UserError
 
 
 def test_floats_stay_as_they_are_and_are_copied():

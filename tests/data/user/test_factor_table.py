@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unweave.contract import UserError
 from unweave.data.user.factor_table import factor_table, match_files, read_table
+from unweave.errors import UserError
 
 
 def written(tmp_path, text, name="t.csv", encoding="utf-8"):

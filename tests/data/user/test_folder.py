@@ -10,11 +10,11 @@ import torch
 from own_pictures import drawn, mixed_folder, saved
 from PIL import Image
 
-from unweave.contract import UserError
 from unweave.data import load_data
 from unweave.data.storage.progress import watching
 from unweave.data.user import scan
 from unweave.data.user.folder import folder
+from unweave.errors import UserError
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from own_pictures import KINDS, drawn, saved
 from PIL import Image
 
-from unweave.contract import UserError
 from unweave.data.user.image_io import How, Unreadable, read_picture
+from unweave.errors import UserError
 
 
 def encoded(picture, format="PNG", **options):

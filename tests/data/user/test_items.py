@@ -10,8 +10,8 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
 
 import unweave as uw
-from unweave.contract import UserError
 from unweave.data import load_data
+from unweave.errors import UserError
 
 BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)
 

@@ -8,11 +8,11 @@ from own_pictures import drawn, saved
 from scipy import stats
 
 import unweave as uw
-from unweave.contract import UserError
 from unweave.data import Sampler, explain, load_data, supervised_info
 from unweave.data.prefetch import Stream, step_keys
 from unweave.data.user.inspection import describe, in_short, left_out
 from unweave.data.user.pair_lists import settled
+from unweave.errors import UserError
 from unweave.ops.noise import fold
 from unweave.training.sweep import fit
 
@@ -157,7 +157,7 @@ def test_where_listed_pairs_make_no_sense(root):
         Sampler(load_data("digits"), ("x", "pair"), text)
 
 
-@pytest.mark.filterwarnings("ignore::unweave.contract.Notice")
+@pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
 def test_a_run_remembers_its_pairs(root, monkeypatch):
     monkeypatch.chdir(root.parent)
     table(root, "pairs.csv", PAIRS)
@@ -228,7 +228,7 @@ def test_groups_beside_a_table_of_factors(root):
     assert data.factor_names == ("light", "group") and data.classes.shape == (8, 2)
 
 
-@pytest.mark.filterwarnings("ignore::unweave.contract.Notice")
+@pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
 def test_groups_inside_the_folder_and_a_run_on_them(root):
     (root / "groups.csv").write_text(GROUPS)
     data = load_data(root, size=16, groups=root / "groups.csv")
@@ -244,7 +244,7 @@ def test_groups_inside_the_folder_and_a_run_on_them(root):
     ]
 
 
-@pytest.mark.filterwarnings("ignore::unweave.contract.Notice")
+@pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
 def test_a_run_that_did_not_note_what_is_left_out_is_gone_on_with(root):
     runs = [{"method": "vae", "data": load_data(root, size=16), **TINY}]
     (run,) = fit(runs, out=root.parent / "runs")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate_arrays
 from unweave.metrics import agreement
 from unweave.report.charts.agreement import agreement_picture, hundredths, order_by_agreement, short_title

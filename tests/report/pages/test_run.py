@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 import unweave as uw
-from unweave.contract import Representation, UserError
+from unweave.contract import Representation
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import METRICS
 from unweave.model import Trained

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.report.pages.study import Mark, Panel, Sheet, Strip, draw, study_page
 
 STRIPS = [

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import unweave as uw
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.report import compare_page, repeat_command, summary
 from unweave.report.charts.strip_plot import ends_of, facets

@@ -14,13 +14,13 @@ from PIL import Image
 from scipy.io import loadmat  # type: ignore[import-untyped]
 from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
 
-from unweave.data.callspec import check_integer
 from unweave.data.storage.archive import Tree, resized
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.progress import task
 from unweave.data.storage.source import Where, pictures
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import check_integer
 
 _FILE = "nips2015-analogy-data.tar.gz"
 REMOTE = Remote(_FILE, (f"http://www.scottreed.info/files/{_FILE}",), digest="md5:4e866a7919c1beedf53964e6f7a23686")

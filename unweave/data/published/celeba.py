@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.storage.archive import Tree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import Where, pictures
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import check_choice, check_integer
 
 _DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
 IMAGES = Remote(
@@ -50,7 +50,7 @@ def celeba(*, path: Where = None, part: str = "all", size: int = 64, crop: int =
     `size` that of the result. `path` is the folder with img_align_celeba (folder or .zip) and list_attr_celeba.txt,
     and list_eval_partition.txt for a part.
     """
-    check_name("part", part, ("all", *PARTS))
+    check_choice("part", part, ("all", *PARTS))
     check_integer("size", size, 8, 178)
     check_integer("crop", crop, 8, 178)
     remotes = [IMAGES, ATTRIBUTES, *([] if part == "all" else [PARTITION])]

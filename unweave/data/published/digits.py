@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 from torch import Tensor
 
-from unweave.data.callspec import check_integer
 from unweave.data.dataset import Dataset
+from unweave.errors import check_integer
 
 
 class Digits(Dataset):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.callspec import check_integer
 from unweave.data.storage.archive import Tree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import Where, pictures
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import check_integer
 
 REMOTE = Remote("CroppedYale.zip", ("http://vision.ucsd.edu/extyaleb/CroppedYaleBZip/CroppedYale.zip",))
 NAMES = ("subject", "azimuth", "elevation")

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.contract import UserError
 from unweave.data.storage.archive import Tree
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import Where, pictures
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import UserError
 
 REMOTE = Remote(
     "free-spoken-digit-dataset-master.zip",

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import Where, pictures, unpacked, whole_array
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import check_choice, check_integer
 
 PARTS = ("all", "train", "test")
 CLOTHES = (
@@ -77,7 +77,7 @@ def fashion_mnist(*, path: Where = None, part: str = "all", size: int = 32) -> P
 
 
 def _load(name: str, remotes: dict[str, list[Remote]], factors: Factors, path: Where, part: str, size: int) -> Pictures:
-    check_name("part", part, PARTS)
+    check_choice("part", part, PARTS)
     check_integer("size", size, 8, 128)
     return pictures(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.storage.archive import Tree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import Where, pictures
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import check_choice, check_integer
 
 _HOME = "https://github.com/brendenlake/omniglot/raw/master/python/"
 _FILES = {
@@ -37,7 +37,7 @@ def omniglot(*, path: Where = None, part: str = "all", size: int = 64) -> Pictur
     `part` is all, background (30 alphabets) or evaluation (20); `size` the side in pixels, 105 as published. `path` is
     a .zip of it, a folder that holds images_background and images_evaluation, zipped or not, or one of them.
     """
-    check_name("part", part, ("all", *REMOTES))
+    check_choice("part", part, ("all", *REMOTES))
     check_integer("size", size, 8, 105)
     remotes = list(REMOTES.values()) if part == "all" else [REMOTES[part]]
     options: dict[str, object] = {"part": part, "size": size}

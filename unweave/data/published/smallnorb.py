@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, grid_order, in_chunks, write_rows
 from unweave.data.storage.download import Remote
 from unweave.data.storage.source import Where, pictures, unpacked, whole_array
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import check_choice, check_integer
 
 NAMES = ("category", "instance", "elevation", "azimuth", "lighting")
 CATEGORIES = ("animal", "human", "airplane", "truck", "car")
@@ -53,7 +53,7 @@ def smallnorb(*, path: Where = None, part: str = "all", size: int = 64, camera: 
     `part` is all, train or test (five toys of each category); `size` the side in pixels, 96 as published; `camera` 0
     or 1 of the two that looked at the toy. `path` is the folder with the six .mat or .mat.gz files.
     """
-    check_name("part", part, PARTS)
+    check_choice("part", part, PARTS)
     check_integer("size", size, 8, 96)
     check_integer("camera", camera, 0, 1)
     remotes = REMOTES["train"] + REMOTES["test"] if part == "all" else REMOTES[part]

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.contract import UserError
 from unweave.data.storage.cache import cache_dir
 from unweave.data.storage.memmap import mapped
 from unweave.data.storage.progress import task
+from unweave.errors import UserError
 
 _FACTORS = "factors.json"
 

@@ -14,8 +14,8 @@ from typing import IO, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from unweave.contract import UserError
 from unweave.data.storage.progress import task
+from unweave.errors import UserError
 from unweave.version import __version__
 
 try:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.contract import UserError
 from unweave.data.storage.array_store import Factors, Stored, stored
 from unweave.data.storage.cache import cache_dir
 from unweave.data.storage.download import Remote, fetch, wrong_digest
 from unweave.data.storage.stored_images import Pictures
+from unweave.errors import UserError
 
 Where = str | os.PathLike[str] | None
 Read = Callable[[list[Path], Path], Factors]  # reads the files, writes .npy arrays into the folder

@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.groups import GridGroups, TableGroups, all_numbers, group_by
 from unweave.data.supervision.specs import Labels
+from unweave.errors import UserError
 from unweave.ops.noise import fold, random_bits, random_integers
 from unweave.ops.shuffle import permuted, scaled
 

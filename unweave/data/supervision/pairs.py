@@ -11,12 +11,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.groups import Grouping, TableGroups, all_numbers, group_by, other_member
 from unweave.data.supervision.specs import Change, Clips, Groups, Listed, Match, Rank, Share, Triplets
 from unweave.data.user.pair_lists import read_pairs
 from unweave.data.views import frames_of
+from unweave.errors import UserError
 from unweave.ops.noise import fold, random_bits, random_integers
 from unweave.ops.shuffle import permuted, ranks, without_repetition
 

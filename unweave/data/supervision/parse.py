@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_name, parse_call
+from unweave.data.callspec import parse_call
 from unweave.data.dataset import Dataset, about_of
 from unweave.data.supervision.labels import most_labels
 from unweave.data.supervision.specs import (
@@ -40,6 +39,7 @@ from unweave.data.supervision.specs import (
     hint,
 )
 from unweave.data.views import frames_of
+from unweave.errors import UserError, check_choice
 
 RULES = ("paper", "dlib")
 
@@ -68,7 +68,7 @@ class _Call(NamedTuple):
         for name in listed:
             if name not in names and (why := _left_out(self.data).get(str(name))):
                 raise UserError(f"supervision={self.text!r}: {_fault(str(name), why)}; {_other_columns(names)}")
-            check_name(f"supervision={self.text!r}: factor", str(name), names)
+            check_choice("factor", str(name), names, context=f"supervision={self.text!r}")
         return tuple(names.index(name) for name in listed)
 
     def integer(self, option: str, default: int, low: int, high: int) -> int:
@@ -236,7 +236,7 @@ READERS: dict[str, Callable[[_Call], Supervision]] = {
 def read_supervision(text: str, data: Dataset) -> Supervision:
     """What the text says about this data set; raises with one line where it makes no sense there."""
     kind, options = parse_call(text, "supervision=")
-    check_name("supervision", kind, KINDS)
+    check_choice("supervision", kind, KINDS)
     for option in options:
-        check_name(f"supervision {kind!r}: option", option, KINDS[kind].options)
+        check_choice("option", option, KINDS[kind].options, context=f"supervision {kind!r}")
     return READERS[kind](_Call(text, data, options))

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo
-from unweave.data.callspec import check_name
 from unweave.data.dataset import Dataset
 from unweave.data.supervision import pairs as pairing
 from unweave.data.supervision.groups import all_numbers
@@ -37,6 +36,7 @@ from unweave.data.supervision.specs import (
     check_needs,
 )
 from unweave.data.user.pair_lists import Pairs
+from unweave.errors import check_choice
 from unweave.ops.noise import fold, random_integers
 
 IMAGES = ("x", "second", "pair", "labelled", "groups", "positive", "negative", "clips")  # fields that are pictures
@@ -61,7 +61,7 @@ class Sampler:
 
     def __init__(self, data: Dataset, needs: tuple[str, ...], supervision: str = "none", *, seed: int = 0) -> None:
         for field in needs:
-            check_name("batch field", field, Batch._fields)
+            check_choice("batch field", field, Batch._fields)
         check_needs(supervision, needs, data)
         self.data, self.needs, self.supervision = data, tuple(needs), supervision
         self.want = read_supervision(supervision, data)

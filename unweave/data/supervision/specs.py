@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from unweave.contract import FREE, UserError
-from unweave.data.callspec import check_name, parse_call
+from unweave.contract import FREE
+from unweave.data.callspec import parse_call
 from unweave.data.dataset import Dataset
 from unweave.data.user.pair_lists import read_rows
 from unweave.data.views import frames_of
+from unweave.errors import UserError, check_choice
 
 
 class Kind(NamedTuple):
@@ -143,7 +144,7 @@ def example(needs: Sequence[str], data: Dataset) -> str:
 def check_needs(text: str, needs: Sequence[str], data: Dataset) -> None:
     """Raises unless this supervision gives what the method needs, and the method needs what it gives."""
     kind, options = parse_call(text, "supervision=")
-    check_name("supervision", kind, KINDS)
+    check_choice("supervision", kind, KINDS)
     gives = _listed_fields(options["file"]) if kind == "pairs" and "file" in options else KINDS[kind].gives
     wanted = [field for field in needs if field not in FREE]
     if not wanted and kind != "none":

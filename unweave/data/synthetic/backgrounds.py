@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.dataset import Dataset
 from unweave.data.synthetic.sprites import Sprites
+from unweave.errors import check_choice, check_integer
 from unweave.ops.noise import fold, random_bits, random_uniform
 from unweave.ops.shuffle import scaled
 
@@ -56,7 +56,7 @@ class ColourSprites(Dataset):
 
     def __init__(self, *, size: int = 64, on: str = "sprite", seed: int = 0) -> None:
         super().__init__()
-        check_name("on", on, ("sprite", "background"))
+        check_choice("on", on, ("sprite", "background"))
         _on_sprites(self, "colour_sprites", size, seed, on=on)
         self.on = on
 

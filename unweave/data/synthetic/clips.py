@@ -13,9 +13,9 @@ import colorsys
 import torch
 from torch import Tensor
 
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.dataset import Dataset
 from unweave.data.synthetic.sprites import ORIENTATIONS, POSITIONS, SCALES, SHAPES, Sprites
+from unweave.errors import check_choice, check_integer
 from unweave.ops.noise import fold
 from unweave.ops.shuffle import scaled
 
@@ -47,7 +47,7 @@ class Clips(Dataset):
         self, *, size: int = 64, frames: int = 16, motions: int = 100, changing: str = "none", seed: int = 0
     ) -> None:
         super().__init__()
-        check_name("changing", changing, ("none", "colour", "scale"))
+        check_choice("changing", changing, ("none", "colour", "scale"))
         self.frames, self.motions = check_integer("frames", frames, 2, 1000), check_integer("motions", motions, 1, 9999)
         key = fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), "clips")
         self.changing, self.sprites = changing, Sprites(size=size)

@@ -18,10 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.data.callspec import check_integer
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
 from unweave.data.synthetic.threads import one_thread
+from unweave.errors import check_integer
 from unweave.ops.blend import blend
 
 HUES = tuple(i / 10 for i in range(10))

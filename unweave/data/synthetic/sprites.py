@@ -17,11 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_integer
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
 from unweave.data.synthetic.threads import one_thread
+from unweave.errors import UserError, check_integer
 
 SHAPES = (1.0, 2.0, 3.0)  # square, ellipse, heart
 SCALES = tuple(np.linspace(0.5, 1.0, 6).tolist())

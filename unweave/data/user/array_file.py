@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.storage.memmap import mapped, memory_limit
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
 from unweave.data.user.image_io import How, finished
+from unweave.errors import UserError, check_choice, check_integer
 
 LAYOUTS = ("NCHW", "NHWC", "NHW")
 _IMAGES = ("images", "imgs", "image", "x", "X", "x_train", "data", "pixels", "arr_0")
@@ -159,13 +158,13 @@ def _factors(
             raise UserError(f"factors '{asked}' has {len(frame)} rows for {count} images; give one for each, in order")
     else:
         if asked is not None:
-            check_name(f"data '{path}': factors array", str(asked), [n for n in arrays if n != images])
+            check_choice("factors array", str(asked), [n for n in arrays if n != images], context=f"data '{path}'")
         key = asked or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
         if key is None:
             return no_factors(count), {}, ()
         found, used = _as_columns(arrays, str(key), count)
     for name in columns or ():
-        check_name("columns: column", name, found)
+        check_choice("column", name, found, context="columns")
     chosen = {name: found[name] for name in columns} if columns else found
     table, left_out = factor_table(chosen, kinds, keep=bool(columns))
     return table, left_out, used
@@ -192,7 +191,7 @@ def as_pixels(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Images of any layout and type as [N, C, H, W] in bytes, or floats in 0..1, and what had to be done."""
     if layout is not None:
-        check_name("layout", layout, LAYOUTS)
+        check_choice("layout", layout, LAYOUTS)
     if images.ndim not in (3, 4) or not images.size:
         raise UserError(f"{what}: images have shape {list(images.shape)}; give [N, C, H, W], [N, H, W, C] or [N, H, W]")
     first = channels_first(images, what, layout)

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
 from unweave.data.dataset import Dataset
 from unweave.data.storage.memmap import memory_limit
 from unweave.data.storage.readahead import take_rows
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
+from unweave.errors import UserError
 
 
 class Arrays(Dataset):

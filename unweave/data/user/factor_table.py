@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_name
 from unweave.data.ranges import Span, class_spans
+from unweave.errors import UserError, check_choice
 
 KINDS = ("discrete", "continuous")
 _FILE_WORDS = re.compile(r"file|path|image|img|picture|photo|^(id|name|index)$", re.IGNORECASE)  # in a column's name
@@ -68,8 +67,8 @@ def factor_table(
     `kinds` overrides what the values suggest.
     """
     for name, kind in (kinds or {}).items():
-        check_name("kinds: factor", name, columns)
-        check_name(f"kinds: {name!r} as", kind, KINDS)
+        check_choice("factor", name, columns, context="kinds")
+        check_choice(f"kinds: {name!r} as", kind, KINDS)
     made, left_out = [], {}
     for name, values in columns.items():
         series = _cleaned(pd.Series(values).reset_index(drop=True))

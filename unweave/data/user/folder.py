@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.dataset import Dataset, about_of
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import (
@@ -25,6 +23,7 @@ from unweave.data.user.factor_table import (
 from unweave.data.user.image_io import How, Unreadable, read_picture
 from unweave.data.user.pair_lists import Grouped, read_groups, read_rows
 from unweave.data.user.scan import Found, list_files, read_folder
+from unweave.errors import UserError, check_choice, check_integer
 
 
 class Joined(NamedTuple):
@@ -162,7 +161,7 @@ def _by_table(
     matched = match_files(rows, found.pictures, str(source), known=list(found.bad))
     frame = matched.frame
     for name in columns or ():
-        check_name("columns: column", name, list(frame.columns))
+        check_choice("column", name, list(frame.columns), context="columns")
     chosen = frame[list(columns)] if columns else frame
     table, left_out = factor_table({str(n): chosen[n] for n in chosen}, kinds, keep=bool(columns))
     return Joined(table, left_out, matched)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageColor, ImageOps, UnidentifiedImageError
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_integer, check_name
+from unweave.errors import UserError, check_choice, check_integer
 
 FITS = ("crop", "pad", "stretch")
 CHANNELS = ("auto", "gray", "rgb")
@@ -34,8 +33,8 @@ class How(NamedTuple):
         if self.size:
             check_integer("size", self.size, 8, 512)
         check_integer("white", self.white, 1, _DEEP)
-        check_name("fit", self.fit, FITS)
-        check_name("channels", self.channels, CHANNELS)
+        check_choice("fit", self.fit, FITS)
+        check_choice("channels", self.channels, CHANNELS)
         try:
             ImageColor.getrgb(self.background)
         except (ValueError, AttributeError, TypeError):

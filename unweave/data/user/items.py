@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from PIL import Image
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.storage.progress import task
 from unweave.data.user.array_file import AboutArrays, as_pixels, channels_first
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
 from unweave.data.user.image_io import How, finished
+from unweave.errors import UserError, check_choice, check_integer
 
 
 def items(
@@ -84,7 +83,7 @@ def _parts(item: Any, image: str | None, names: Sequence[str] | None, number: in
         key = image or next((str(name) for name, value in item.items() if _is_image(value)), None)
         if key is None:
             raise UserError(f"item {number} has no image; it holds {', '.join(map(str, item))}")
-        check_name(f"item {number}: image", key, item)
+        check_choice("image", key, item, context=f"item {number}")
         return item[key], {n: v for name, value in item.items() if name != key for n, v in _scalars(str(name), value)}
     if isinstance(item, tuple | list):
         given = list(names or ["label"] if len(item) == 2 else names or [f"label{k}" for k in range(len(item) - 1)])

@@ -23,12 +23,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import UserError
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.groups import all_numbers
 from unweave.data.user.factor_table import FactorTable, file_finder, find_file
 from unweave.data.views import Selection
+from unweave.errors import UserError
 
 NAMES = {"pairs": "two file names", "groups": "a file name and a group name"}  # what a row has
 SHARED = ("content", "style")  # what a row of pairs may end with

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from unweave.contract import UserError
-from unweave.data.callspec import check_integer, check_name
 from unweave.data.user.array_file import AboutArrays, array_file, as_pixels
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.folder import folder
 from unweave.data.user.image_io import How
 from unweave.data.user.items import is_items, items
+from unweave.errors import UserError, check_choice, check_integer
 
 OWN: dict[str, Callable[..., Arrays]] = {"folder": folder, "arrays": array_file}  # as a run's config names them
 
@@ -35,7 +34,7 @@ def open_own(what: Any, names: Collection[str], options: Mapping[str, Any]) -> A
         return None
     accepted = list(inspect.signature(read).parameters)[1:]
     for option in options:
-        check_name(f"data {_shown(what)}: option", option, accepted)
+        check_choice("option", option, accepted, context=f"data {_shown(what)}")
     return read(what, **options)
 
 

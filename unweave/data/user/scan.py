@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.contract import UserError
 from unweave.data.storage.cache import cache_dir
 from unweave.data.storage.memmap import Writer, mapped
 from unweave.data.storage.progress import task
 from unweave.data.user.image_io import Facts, How, Unreadable, read_picture
+from unweave.errors import UserError
 from unweave.runs import write_atomic
 
 Listed = Mapping[str, tuple[int, int]]  # path inside the folder -> size in bytes, time in nanoseconds

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, Ridge
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, classes, read_table, read_test, varying
 from unweave.metrics.parallel import side_by_side
 from unweave.metrics.solvers.boosting import Target, boost

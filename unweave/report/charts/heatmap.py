@@ -15,7 +15,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import describe
 from unweave.report.images import shares

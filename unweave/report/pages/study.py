@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from scipy.stats import gaussian_kde
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.report.charts.curves import ticks
 from unweave.report.charts.strip_plot import ends_of
 from unweave.report.pages.run import HERE

@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
 from unweave.methods import METHODS
 from unweave.metrics import agreement

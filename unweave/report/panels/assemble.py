@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unweave.contract import UserError
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.evaluation.groups import MOST_CLASSES, GroupAccuracy, group_accuracy, shared_factors
 from unweave.model import Trained

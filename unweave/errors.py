@@ -1,0 +1,65 @@
+"""Errors and notices for users, and the checks of arguments that raise them.
+
+The message is one line that names the argument, its value and what is accepted. The same three facts are attributes,
+so that programs and tests need not read the sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+
+class UserError(ValueError):
+    """An error that the user can fix. Its text is one line.
+
+    Parameters
+    ----------
+    message : the text
+    argument : name of the argument or option that has to change; "" if the error is not about one
+    value : the value that was given
+    accepted : what is accepted, in words or as the list of choices
+    """
+
+    def __init__(
+        self, message: str, *, argument: str = "", value: object = None, accepted: str | Iterable[object] = ""
+    ) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.value = value
+        self.accepted = accepted if isinstance(accepted, str) else tuple(accepted)
+
+
+class UserNotice(UserWarning):
+    """A situation that the user may not have intended but does not have to fix. Its text is one line."""
+
+
+def invalid(argument: str, value: object, accepted: str, *, context: str = "", hint: str = "") -> UserError:
+    """Return the error "`argument` must be `accepted`, got `value`", preceded by a context and followed by a hint."""
+    text = f"{context}: " * bool(context) + f"{argument} must be {accepted}, got {value!r}" + f"; {hint}" * bool(hint)
+    return UserError(text, argument=argument, value=value, accepted=accepted)
+
+
+def check_choice(argument: str, value: object, accepted: Iterable[str], *, context: str = "") -> None:
+    """Raise unless the value is one of the accepted names; the message suggests the closest one and lists them all."""
+    known = list(accepted)
+    if value in known:
+        return
+    near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    listing = f"accepted: {', '.join(known)}" if known else "none is available"
+    prefix = f"{context}: " if context else ""
+    raise UserError(
+        f"{prefix}unknown {argument} {value!r}{hint} {listing}", argument=argument, value=value, accepted=known
+    )
+
+
+def check_integer(argument: str, value: Any, low: int, high: int | None = None, *, context: str = "") -> int:
+    """Return the value as an `int` if it is an integer in `low`..`high`; numpy integers are accepted, booleans not."""
+    in_range = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
+    if not in_range or (high is not None and int(value) > high):
+        wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+        raise invalid(argument, value, wanted, context=context)
+    return int(value)
