@@ -22,12 +22,12 @@ from unweave.data import Dataset, load_data
 from unweave.engine.program import initial_state
 from unweave.methods.aae_cluster import AAECluster
 from unweave.metrics import cluster_error
-from unweave.nn.batch_norm import NormedEncoder
-from unweave.nn.discriminator import Critic
+from unweave.nn.batch_norm import BatchNormEncoder
+from unweave.nn.discriminator import Discriminator
 from unweave.nn.heads import batch_heads
-from unweave.nn.networks import start_weights
+from unweave.nn.networks import init_weights
 from unweave.studies.makhzani2015 import last_clusters
-from unweave.studies.study import held_out
+from unweave.studies.study import held_out_data
 from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
 
 SHOWN = ("recon", "style_critic_accuracy", "class_critic_accuracy")
@@ -48,7 +48,7 @@ class ToldClusters(Method):
         "classifier": ("inner.autoencoder.encoder",),
     }
     phases = {**AAECluster.phases, "classification": ("classifier",)}
-    recipe = {**AAECluster.recipe, "classifier": {"lr": 1e-4}}
+    optimizer_defaults = {**AAECluster.optimizer_defaults, "classifier": {"lr": 1e-4}}
 
     def __init__(self, data: DataInfo, *, clusters: int, width: int) -> None:
         super().__init__()
@@ -74,10 +74,10 @@ class ToldClusters(Method):
 def narrow(method: AAECluster, shape: tuple[int, ...], width: int) -> None:
     """Two hidden layers of this width in place of every network's."""
     encoder, method.autoencoder.decoder = dense(shape, method.latents + method.clusters, width)
-    method.autoencoder.encoder = NormedEncoder(encoder, classes=method.clusters)
-    start_weights(method.autoencoder)
-    method.style_critic = Critic(method.latents, width=width, depth=2)
-    method.class_critic = Critic(method.clusters, width=width, depth=2)
+    method.autoencoder.encoder = BatchNormEncoder(encoder, classes=method.clusters)
+    init_weights(method.autoencoder)
+    method.style_discriminator = Discriminator(method.latents, width=width, depth=2)
+    method.class_discriminator = Discriminator(method.clusters, width=width, depth=2)
 
 
 def wrong(method: ToldClusters, data: Dataset, test: Dataset) -> float:
@@ -94,7 +94,7 @@ def train(told: int, seed: int, given: argparse.Namespace) -> None:
     config["optimizer"] = optimizer_settings(ToldClusters, f"linear({given.lr}, 0, {given.steps})", 0.0)
     config["optimizer"]["classifier"]["lr"] = (given.lr if told else 0.0, 0.0, 1.0, float(told))  # ends there
     data = load_data(given.data).to(device)
-    test = held_out(data).to(device)
+    test = held_out_data(data).to(device)
     torch.manual_seed(seed)
     method = build(ToldClusters, config, data)
     assert isinstance(method, ToldClusters)

@@ -53,8 +53,8 @@ def train(prior: str, given: argparse.Namespace) -> tuple[Tensor, Tensor]:
     """Codes of the test images, in an order of their own, and their digits."""
     rate = given.lr or f"linear(1e-3, 0, {given.steps})"
     options: dict[str, Any] = dict(net="makhzani", likelihood="gaussian", latents=2, prior=prior, batch=100)
-    options |= dict(normed=given.normed == "true", contests=given.contests)
-    options |= dict(critic_width=given.critic_width, critic_depth=given.critic_depth)
+    options |= dict(batch_norm=given.batch_norm == "true", discriminator_steps=given.discriminator_steps)
+    options |= dict(discriminator_width=given.discriminator_width, discriminator_depth=given.discriminator_depth)
     data, out = mnist("train", given.path), given.out / prior
     run = uw.train("aae", data, **options, lr=rate, steps=given.steps, seed=given.seed, out=out)
     test = uw.load_data(mnist("test", given.path))

@@ -19,8 +19,8 @@ from unweave.config import resolve
 from unweave.data import load_data
 from unweave.engine.program import initial_state
 from unweave.methods.aae import AAE
-from unweave.nn.discriminator import Critic
-from unweave.nn.networks import start_weights
+from unweave.nn.discriminator import Discriminator
+from unweave.nn.networks import init_weights
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
 
@@ -37,8 +37,8 @@ def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespa
     """Networks of this width in place of all three."""
     torch.manual_seed(arguments.seed)
     method.autoencoder.encoder, method.autoencoder.decoder = dense(shape, method.latents, arguments.width)
-    method.critic = Critic(method.latents, width=arguments.width, depth=2)
-    start_weights(method.autoencoder)
+    method.discriminator = Discriminator(method.latents, width=arguments.width, depth=2)
+    init_weights(method.autoencoder)
 
 
 def train(share: float, arguments: argparse.Namespace) -> tuple[dict[str, float], torch.Tensor]:

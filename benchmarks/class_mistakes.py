@@ -24,11 +24,17 @@ from unweave.data import Dataset, load_data
 from unweave.data.supervision.labels import LabelledSet
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Labels
-from unweave.evaluation.classification import class_chances, classifier, image_batches, told_factors, true_classes
+from unweave.evaluation.classification import (
+    class_probabilities,
+    classifier,
+    image_batches,
+    label_mappings,
+    true_classes,
+)
 from unweave.model import load
-from unweave.report.images import mosaic
+from unweave.report.images import image_grid
 from unweave.runs import write_atomic
-from unweave.studies.study import held_out
+from unweave.studies.study import held_out_data
 
 COMMON = 50  # images taken for the same other class
 DRAWS = 5  # seeds whose labels are shown
@@ -51,8 +57,8 @@ def arguments_given() -> argparse.Namespace:
 
 def wrong_images(folder: Path, device: str) -> pd.DataFrame:
     run = load(folder, device=device)
-    test = held_out(run.data).to(device)
-    (chance_NY,), (about,) = class_chances(classifier(run), image_batches(run, test)), told_factors(run)
+    test = held_out_data(run.data).to(device)
+    (chance_NY,), (about,) = class_probabilities(classifier(run), image_batches(run, test)), label_mappings(run)
     true_N, told_N = true_classes(about, test), chance_NY.argmax(1).numpy()
     assert true_N is not None
     image_W, name = np.flatnonzero(told_N != true_N), f"{folder.parent.name}/{folder.name}"
@@ -80,9 +86,9 @@ def missed(wrong: pd.DataFrame, label: int) -> tuple[list[int], int]:
 
 def labelled(data: Dataset, supervision: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The images a run of this seed is told of, and their classes."""
-    want = read_supervision(supervision, data)
-    assert isinstance(want, Labels)
-    index_N, labels_NL = LabelledSet(data, want, torch.tensor(seed)).table
+    spec = read_supervision(supervision, data)
+    assert isinstance(spec, Labels)
+    index_N, labels_NL = LabelledSet(data, spec, torch.tensor(seed)).table
     return data.images(index_N), labels_NL[:, 0]
 
 
@@ -96,7 +102,7 @@ def nearest(images_BCHW: torch.Tensor, told_NCHW: torch.Tensor, class_N: torch.T
 def rows_of(images_BCHW: torch.Tensor, across: int) -> np.ndarray:
     """Dark on light, in rows."""
     tiles = [*(1.0 - images_BCHW).numpy(), *[None] * (-len(images_BCHW) % across)]
-    return mosaic([tiles[at : at + across] for at in range(0, len(tiles), across)])
+    return image_grid([tiles[at : at + across] for at in range(0, len(tiles), across)])
 
 
 def draw(given: argparse.Namespace, wrong: pd.DataFrame) -> None:
@@ -106,7 +112,7 @@ def draw(given: argparse.Namespace, wrong: pd.DataFrame) -> None:
         raise SystemExit(f"--label {given.label}: no run takes {COMMON} of its images for one other class")
     draws, missed_BCHW = (
         [labelled(data, given.supervision, seed) for seed in range(DRAWS)],
-        held_out(data).images(torch.tensor(images)),
+        held_out_data(data).images(torch.tensor(images)),
     )
     for seed, (told_NCHW, class_N) in enumerate(draws):
         print(f"nearest labelled image, draw of seed {seed}: {nearest(missed_BCHW, told_NCHW, class_N)}")

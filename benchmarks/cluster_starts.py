@@ -20,16 +20,16 @@ from aae_rates import dense
 from torch import Tensor, nn
 
 import unweave as uw
-from unweave.cli.progress import shown_fleet
+from unweave.cli.progress import sweep_progress_observer
 from unweave.cli.sweep import read_seeds
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, uniform
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, uniform
 from unweave.methods.aae_cluster import AAECluster
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder
-from unweave.nn.discriminator import Critic, contest
-from unweave.nn.heads import HEAD_NOISE, batch_heads, heads, heads_contest
-from unweave.nn.networks import start_weights
+from unweave.nn.batch_norm import BatchNormEncoder
+from unweave.nn.discriminator import Discriminator, adversarial_losses
+from unweave.nn.heads import HEAD_NOISE, batch_heads, heads, heads_adversarial_losses
+from unweave.nn.networks import init_weights
 from unweave.ops.priors import one_hot_sample
 from unweave.studies.makhzani2015 import error
 
@@ -39,18 +39,18 @@ class Clusters(Method):
     """The method with what its page does not offer."""
 
     class Hyper(NamedTuple):
-        dropout: Annotated[Tensor, Knob(0.2, "share of the encoder's input pixels set to 0")]
-        class_weight: Annotated[Tensor, Knob(1.0, "weight of the encoder's loss against the critic of clusters")]
-        sharpness: Annotated[Tensor, Knob(1.0, "of the clusters' logits")]
-        recon_weight: Annotated[Tensor, Knob(1.0, "of the reconstruction")]
+        dropout: Annotated[Tensor, HyperParam(0.2, "share of the encoder's input pixels set to 0")]
+        class_weight: Annotated[Tensor, HyperParam(1.0, "weight of the encoder's loss against the critic of clusters")]
+        sharpness: Annotated[Tensor, HyperParam(1.0, "of the clusters' logits")]
+        recon_weight: Annotated[Tensor, HyperParam(1.0, "of the reconstruction")]
 
     paper, equation = AAECluster.paper, AAECluster.equation
     players = {
         "model": ("autoencoder",),
-        "critics": ("style_critic", "class_critic"),
+        "discriminators": ("style_discriminator", "class_discriminator"),
         "encoder": ("autoencoder.encoder",),
     }
-    phases, recipe = AAECluster.phases, AAECluster.recipe
+    phases, optimizer_defaults = AAECluster.phases, AAECluster.optimizer_defaults
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Clusters(Method):
         latents: int = 5,
         clusters: int = 16,
         width: int = 1000,
-        style_normed: bool = True,
+        style_batch_norm: bool = True,
         joint: bool = False,
     ) -> None:
         super().__init__()
@@ -67,10 +67,10 @@ class Clusters(Method):
         self.noise = {**HEAD_NOISE, "input": uniform("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + clusters, "makhzani", "gaussian")
         encoder, self.autoencoder.decoder = dense(data.shape, latents + clusters, width)
-        self.autoencoder.encoder = NormedEncoder(encoder, classes=clusters, style=style_normed)
-        start_weights(self.autoencoder)
-        self.style_critic = Critic(latents + (clusters if joint else 0), width=width, depth=2)
-        self.class_critic = Critic(clusters, width=width, depth=2) if not joint else nn.Identity()
+        self.autoencoder.encoder = BatchNormEncoder(encoder, classes=clusters, style=style_batch_norm)
+        init_weights(self.autoencoder)
+        self.style_discriminator = Discriminator(latents + (clusters if joint else 0), width=width, depth=2)
+        self.class_discriminator = Discriminator(clusters, width=width, depth=2) if not joint else nn.Identity()
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         assert batch.x is not None
@@ -82,11 +82,13 @@ class Clusters(Method):
             return Out({"model": hyper.recon_weight * recon}, {"recon": recon}, state)
         if self.joint:
             one_hot_BY = one_hot_sample(noise["place"][:, 0], self.clusters)
-            both = contest(self.style_critic, found.code, torch.cat([noise["prior"], one_hot_BY], 1))
+            both = adversarial_losses(self.style_discriminator, found.code, torch.cat([noise["prior"], one_hot_BY], 1))
             logs = {"style_critic_accuracy": both.accuracy, "class_critic_accuracy": both.accuracy}
-            return Out({"critics": both.critic, "encoder": hyper.class_weight * both.generator}, logs)
-        game = heads_contest(self.style_critic, self.class_critic, found, noise, hyper.class_weight)
-        return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
+            return Out({"discriminators": both.discriminator, "encoder": hyper.class_weight * both.generator}, logs)
+        game = heads_adversarial_losses(
+            self.style_discriminator, self.class_discriminator, found, noise, hyper.class_weight
+        )
+        return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
 
     def representation(self) -> Representation:
         return Representation(
@@ -122,23 +124,23 @@ def _value(text: str) -> Any:
 
 def main() -> None:
     given = arguments_given()
-    names = ("steps", "batch", "device", "precision", "optimizer", "start", "clip")
+    names = ("steps", "batch", "device", "precision", "optimizer", "init", "clip")
     same = {name: getattr(given, name) for name in names} | {"method": Clusters, "data": given.data}
     same |= {"lr": given.lr or f"linear(5e-4, 0, {given.steps})"}
     same |= {name: _value(value) for name, _, value in (pair.partition("=") for pair in given.set)}
     runs = [{**same, "seed": seed, "out": given.out / f"seed{seed}"} for seed in read_seeds(given.seeds)]
-    with shown_fleet() as observe:
+    with sweep_progress_observer() as observe:
         done = uw.fit(runs, out=given.out, observe=observe)
     rows = []
     for run, found in zip(runs, done, strict=True):
         row = {"changed": " ".join(given.set), "steps": given.steps, "seed": run["seed"]}
-        rows.append(row | (_found(found) if isinstance(found, Trained) else {"error": "diverged"}))
+        rows.append(row | (_found(found) if isinstance(found, TrainedModel) else {"error": "diverged"}))
     frame = pd.DataFrame(rows)
     frame.to_csv(given.out / "scores.csv", index=False)
     print(frame.to_string(index=False))
 
 
-def _found(run: Trained) -> dict[str, float]:
+def _found(run: TrainedModel) -> dict[str, float]:
     last = run.folder.logs()[-1]
     logs = {name: last[name] for name in ("recon", "style_critic_accuracy", "class_critic_accuracy")}
     return {**logs, **error(run)}

@@ -20,7 +20,7 @@ from scipy.stats import gaussian_kde
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-FEWEST = 8  # runs of a family
+MIN_MODELS = 8  # runs of a family
 LABELS = {"mig": "MIG", "group_mig": "group-MIG"}
 COLOURS = ("#1f5f6b", "#c4622d", "#7a5aa6", "#4e8a3d")
 
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("densities.png"))
     given = parser.parse_args()
     frame = pd.read_csv(given.scores)
-    frame = frame.groupby("family").filter(lambda runs: len(runs) >= FEWEST)
+    frame = frame.groupby("family").filter(lambda runs: len(runs) >= MIN_MODELS)
     sets, methods = list(frame.data.unique()), list(frame.method.unique())
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     size = (4.2 * len(sets), 2.1 * len(given.names))
@@ -43,7 +43,7 @@ def main() -> None:
             at = np.linspace(panel[name].min() - 0.12, panel[name].max() + 0.12, 500)
             for place, method in enumerate(methods):
                 values = panel[panel.method == method][name].dropna().to_numpy()
-                if len(values) >= FEWEST:
+                if len(values) >= MIN_MODELS:
                     draw(axis, at, values, COLOURS[place], f"{method}, {len(values)} runs", place)
             top = axis.get_ylim()[1]
             axis.set_ylim(-0.24 * top, top)

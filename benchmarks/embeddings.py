@@ -28,7 +28,7 @@ from unweave.data import Dataset, load_data
 from unweave.data.published.fsdd import spectrogram
 from unweave.data.views import subset
 from unweave.metrics import explicitness_score, modularity_score, recall_at_1
-from unweave.model import Diverged, Trained
+from unweave.model import Diverged, TrainedModel
 from unweave.runs import environment
 from unweave.training.build import find_device
 from unweave.training.sweep import fit
@@ -87,7 +87,7 @@ def runs_of(method: str, name: str, task: Task, arguments: argparse.Namespace) -
     return [{**told, "seed": s, "out": arguments.runs / f"{method}-{name}-seed{s}"} for s in range(arguments.seeds)]
 
 
-def codes_of(run: Trained, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+def codes_of(run: TrainedModel, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     parts = torch.arange(data.size).split(256)
     codes = np.concatenate([run.encode(data.images(part)) for part in parts])
     return codes, np.concatenate([data.factors(part).numpy() for part in parts])

@@ -11,9 +11,9 @@ import argparse
 from pathlib import Path
 
 import unweave as uw
-from unweave.evaluation.likelihood import evidence_nll
-from unweave.studies.study import held_out
-from unweave.studies.work import chosen_runs
+from unweave.evaluation.likelihood import marginal_nll
+from unweave.studies.study import held_out_data
+from unweave.studies.work import select_runs
 from unweave.studies.zhao2019 import STUDY
 
 
@@ -29,14 +29,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/evidence"))
     given = parser.parse_args()
     only = {"method": ["vae"], "data": ["mnist"]}
-    (run,) = chosen_runs(STUDY, "full", only=only, seeds=[0], path=given.path, device=given.device)
+    (run,) = select_runs(STUDY, "full", only=only, seeds=[0], path=given.path, device=given.device)
     print("| latents | steps | rate | reconstruction | KL | -log p(x), nats |\n|" + "---|" * 6)
     for latents in given.latents or [10]:
         changed = {"latents": latents, "steps": given.steps, "precision": given.precision, "lr": given.lr}
         out = given.out / f"latents{latents}"
         found = uw.load(out) if out.exists() else uw.train(**run | changed, out=out)
         last = found.folder.logs()[-1]
-        nll = float(evidence_nll(found, held_out(found.data), rows=given.rows).mean())
+        nll = float(marginal_nll(found, held_out_data(found.data), num_samples=given.rows).mean())
         cells = (latents, given.steps, given.lr, f"{last['recon']:.1f}", f"{last['kl']:.1f}", f"{nll:.2f}")
         print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 

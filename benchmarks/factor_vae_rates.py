@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from unweave.evaluation.evaluate import evaluate
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.training.sweep import expand, fit
 
 
@@ -23,7 +23,9 @@ def main() -> None:
     runs = [{**same, "device": "cuda", "log_every": 5000, **run} for run in expand({"lr": [1e-4, 4e-4]}, range(4))]
     for run, done in zip(runs, fit(runs, out=arguments.out, resume=True), strict=True):
         scores = (
-            evaluate(done, metrics=["mig", "factor_vae"], device="cuda").scores if isinstance(done, Trained) else {}
+            evaluate(done, metrics=["mig", "factor_vae"], device="cuda").scores
+            if isinstance(done, TrainedModel)
+            else {}
         )
         print(json.dumps({"lr": run["lr"], "seed": run["seed"], **scores, "last": done.folder.logs()[-1]}), flush=True)
 

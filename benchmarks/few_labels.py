@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 import unweave as uw
-from unweave.cli.progress import shown_fleet
+from unweave.cli.progress import sweep_progress_observer
 from unweave.cli.sweep import read_seeds
 from unweave.runs import write_atomic
 from unweave.training.build import find_device
@@ -94,9 +94,9 @@ def main() -> None:
         return
     scored: list[pd.DataFrame] = []
     for runs in wanted_fleets(given):  # each scored when it is trained: a later one may be interrupted
-        with shown_fleet() as observe:
+        with sweep_progress_observer() as observe:
             done = uw.fit(runs, out=given.out, resume=True, observe=observe)
-        frame = uw.score_runs(done, metrics=["mig", "dci"], rows=given.rows, device=find_device(given.device))
+        frame = uw.score_runs(done, metrics=["mig", "dci"], num_samples=given.rows, device=find_device(given.device))
         frame["supervision"] = [run.get("supervision", "none") for run in runs]
         frame["term"] = [run.get("semi_supervised", "none") for run in runs]
         scored.append(frame)

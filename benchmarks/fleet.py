@@ -26,7 +26,7 @@ from unweave.data import load_data
 from unweave.engine.program import State, initial_state
 from unweave.engine.replicas import make_fleet
 from unweave.methods import METHODS
-from unweave.nn.conv import convolutions
+from unweave.nn.conv import conv_implementation
 from unweave.training.build import build, build_program, find_device, find_method, optimizer_settings
 
 FLOOR = 20.0  # microseconds: 5.3 GFLOP and 80 MB of activations moved once per pass, on one H200
@@ -43,8 +43,8 @@ def replicas(method: str, data, count: int, arguments) -> tuple[list, list]:
         config |= {"batch": arguments.batch, "supervision": told, "precision": arguments.precision}
         config["optimizer"] = optimizer_settings(cls, 1e-4 * (1 + seed % 4), 0.0)
         built = build(cls, config, data)
-        last = torch.tensor(10**9, device=arguments.device)
-        programs.append(build_program(config, built, data)._replace(last=last))
+        max_step = torch.tensor(10**9, device=arguments.device)
+        programs.append(build_program(config, built, data)._replace(max_step=max_step))
         states.append(initial_state(built))
     return programs, states
 
@@ -142,24 +142,24 @@ def parity(method: str, data, arguments) -> None:
     programs, states = replicas(method, data, arguments.among, arguments)
     fleet = make_fleet(programs, states, strategy="batched", engine=arguments.engine)
     told = fleet.run(20)
-    gaps, losses, rounding, single = [], [], [], []
+    gaps, losses, matmul_precision, single = [], [], [], []
     for k in sorted({0, arguments.among // 3, arguments.among - 1}):
         ends = []
-        for way in ("library", "patches"):
+        for implementation in ("library", "patches"):
             lone = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="loop", engine="loop")
-            with convolutions(way):
+            with conv_implementation(implementation):
                 done = lone.run(20)[0]
             ends.append(lone.states()[0])
         one = make_fleet(programs[k : k + 1], states[k : k + 1], strategy="batched", engine=arguments.engine)
         one.run(20)
         single.append(distance(fleet.states()[k], one.states()[0]))
         gaps.append(distance(fleet.states()[k], ends[0]))
-        rounding.append(distance(ends[1], ends[0]))
+        matmul_precision.append(distance(ends[1], ends[0]))
         name = "loss" if "loss" in done.logs else next(iter(done.logs))
         losses.append(abs(told[k].logs[name] / done.logs[name] - 1))
     print(
         f"  {method:15} {arguments.precision} R={arguments.among}: fleet of one {max(single):.1e}, "
-        f"loop {max(gaps):.1e} (its loss {max(losses):.1e}; rounding alone {max(rounding):.1e})",
+        f"loop {max(gaps):.1e} (its loss {max(losses):.1e}; rounding alone {max(matmul_precision):.1e})",
         flush=True,
     )
 

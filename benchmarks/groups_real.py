@@ -95,7 +95,7 @@ def measured(method: str, name: str, train: Dataset, test: Dataset, arguments: a
             print(f"{run.folder.path} diverged at step {run.step}")
             continue
         device = next(run.method.parameters()).device
-        one = group_accuracy(run, test=test.to(device), members=MEMBERS, rows=arguments.rows)
+        one = group_accuracy(run, test=test.to(device), members=MEMBERS, num_samples=arguments.rows)
         shares = {f"content of {m}": 100 * share for m, share in one.content.items()}
         found.append({**shares, "style": 100 * one.style, "chance": 100 * one.chance})
         record = {"method": method, "data": name, "config": run.config, **found[-1], "versions": environment()}

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from unweave.config import resolve
-from unweave.contract import Method, is_supervised, own_arguments, stages
+from unweave.contract import Method, is_supervised, select_arguments, stages
 from unweave.data import Dataset, load_data
 from unweave.data.supervision.specs import example
 from unweave.engine.program import initial_state
@@ -24,7 +24,7 @@ def supervision(cls: type[Method], fixed: dict[str, Any], data: Dataset) -> str:
     """What the method has to be told; of labels those of one factor, which every such method takes."""
     needs = tuple(field for stage in stages(cls) for field in stage.needs)
     if not is_supervised(needs):
-        needs = cls(data.info, **own_arguments(cls, fixed)).needs  # type: ignore[call-arg]
+        needs = cls(data.info, **select_arguments(cls, fixed)).needs  # type: ignore[call-arg]
     if "labels" in needs:
         return f"labels(n=100, factors=['{data.factor_names[0]}'])"
     return example(needs, data) if is_supervised(needs) else "none"

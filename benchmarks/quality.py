@@ -43,7 +43,7 @@ def main() -> None:
         began = time.perf_counter()
         trained = uw.train(arguments.method, data, out=arguments.runs / name, **options, **settings)
         seconds = time.perf_counter() - began
-        result = uw.evaluate(trained, rows=arguments.rows or None)
+        result = uw.evaluate(trained, num_samples=arguments.rows or None)
         record = {
             "name": name,
             "method": arguments.method,

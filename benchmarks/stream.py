@@ -26,26 +26,26 @@ import torch
 
 from unweave.config import resolve
 from unweave.data import Sampler
-from unweave.data.prefetch import Stream, step_keys
-from unweave.data.storage.memmap import Writer, mapped
+from unweave.data.prefetch import BatchPrefetcher, step_keys
+from unweave.data.storage.memmap import MemmapWriter, open_memmap
 from unweave.data.user.arrays import Arrays
-from unweave.engine.compiled import Graph
-from unweave.engine.loop import Loop
+from unweave.engine.compiled import CompiledEngine
+from unweave.engine.loop import LoopEngine
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
-from unweave.training.build import build, build_program, make_engine, optimizer_settings, staged
+from unweave.training.build import build, build_program, make_engine, optimizer_settings, with_prefetch
 
 
 def write_store(path: Path, count: int) -> None:
     block = np.random.default_rng(0).integers(0, 256, (256, 3, 64, 64), dtype=np.uint8)
-    with Writer(path) as writer:
+    with MemmapWriter(path) as writer:
         for number in range(count):
             writer.add(block[number % len(block)])
 
 
 def engine_of(
     data: Arrays, net: str, batch: int, device: str, precision: str | None = None, held: float = 0.0
-) -> Loop | Graph:
+) -> LoopEngine | CompiledEngine:
     """The engine as `train` makes it: batches of a set that is not held in memory are made ahead of the step."""
     cls = METHODS["vae"]
     arguments, hyper = resolve(cls, {"net": net})
@@ -56,7 +56,7 @@ def engine_of(
     method = build(cls, config, data)
     program = build_program(config, method, data)
     if data.resident is False:
-        program = staged(program, 0, int(1e9 * held))
+        program = with_prefetch(program, 0, int(1e9 * held))
     return make_engine(program, initial_state(method), "auto")
 
 
@@ -89,7 +89,7 @@ def limited(options: argparse.Namespace) -> None:
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         confine(options.limit)
-        store = mapped(path)
+        store = open_memmap(path)
         memory, file = Arrays(np.array(store[:10_000])), Arrays(store, copy=False, resident=False)
         sets = {"memory": (memory, 0.0)} | {f"file, {part:g} GB held": (file, part) for part in options.held}
         print(f"{store.nbytes / 1e9:.2f} GB in the file, {options.limit:g} GB of memory, torch {torch.__version__}")
@@ -149,7 +149,7 @@ def main() -> None:
         write_store(path, options.pictures)
         file = os.open(path, os.O_RDONLY)
         forget = lambda: os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # noqa: E731
-        store = mapped(path)
+        store = open_memmap(path)
         fits = store.nbytes < 4 << 30
         streamed = Arrays(store, copy=False, resident=False)
         resident = Arrays(np.array(store)) if fits else streamed
@@ -164,7 +164,7 @@ def main() -> None:
         drawn, stepped = milliseconds(draws, options.steps), milliseconds(steps, options.steps)
         for name in sets:
             print(f"{name:12} batch {drawn[name]:7.2f} ms   step {stepped[name]:7.1f} ms")
-        stream = Stream(Sampler(streamed, ("x",)), step_keys(0, 0), options.batch)
+        stream = BatchPrefetcher(Sampler(streamed, ("x",)), step_keys(0, 0), options.batch)
         next(stream)
         start = time.perf_counter()
         for _ in range(500):

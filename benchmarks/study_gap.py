@@ -20,12 +20,12 @@ from typing import Any
 import pandas as pd
 
 import unweave as uw
-from unweave.cli.progress import shown_fleet
+from unweave.cli.progress import sweep_progress_observer
 from unweave.cli.sweep import read_seeds
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.runs import write_atomic
 from unweave.studies import kingma2014, makhzani2015
-from unweave.studies.work import chosen_runs
+from unweave.studies.work import select_runs
 
 STUDIES = {
     **dict.fromkeys(("aae_semi", "aae_cluster", "aae_reduce"), makhzani2015.STUDY),
@@ -60,14 +60,14 @@ def _as_it_is(value: Any) -> Any:
 def main() -> None:
     given = arguments_given()
     study, only = STUDIES[given.method], {"method": [given.method], "data": [given.data]}
-    rows = chosen_runs(study, "full", only=only, path=given.path, precision=given.precision, device=given.device)
+    rows = select_runs(study, "full", only=only, path=given.path, precision=given.precision, device=given.device)
     same = changed(rows[0], given.set)
     runs = [{**same, "seed": seed, "out": given.out / f"seed{seed}"} for seed in read_seeds(given.seeds)]
-    with shown_fleet() as observe:
+    with sweep_progress_observer() as observe:
         done = uw.fit(runs, out=given.out, resume=True, observe=observe)
     assert study.extra is not None
     what = {"method": given.method, "changed": " ".join(given.set)}
-    scores = [study.extra(found) if isinstance(found, Trained) else {"error": "diverged"} for found in done]
+    scores = [study.extra(found) if isinstance(found, TrainedModel) else {"error": "diverged"} for found in done]
     frame = pd.DataFrame([what | {"seed": run["seed"], **score} for run, score in zip(runs, scores, strict=True)])
     write_atomic(given.out / "scores.csv", frame.to_csv(index=False).encode())
     print(frame.to_string(index=False))

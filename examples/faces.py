@@ -62,7 +62,7 @@ def write_faces(faces: Faces, out: Path, share: float, seed: int) -> None:
     table.astype("Int64").where(known).to_csv(out / "known.csv")
 
 
-def hidden_accuracy(model: uw.Trained, faces: Faces) -> list[float]:
+def hidden_accuracy(model: uw.TrainedModel, faces: Faces) -> list[float]:
     """How many of the identities, and of the lights, that were hidden in training are told rightly."""
     every = torch.arange(model.data.size)
     told = model.data.factors(every).numpy()
@@ -76,7 +76,7 @@ def hidden_accuracy(model: uw.Trained, faces: Faces) -> list[float]:
 
 
 @torch.no_grad()
-def imagine(model: uw.Trained, image: Tensor, subject: int = -1, light: int = -1) -> Tensor:
+def imagine(model: uw.TrainedModel, image: Tensor, subject: int = -1, light: int = -1) -> Tensor:
     """The face in this image [1, H, W] as someone else, or in another light; -1 stays as it is."""
     values = model.data.factor_values
     wanted = [-1 if number < 0 else values[k].index(number) for k, number in enumerate((subject, light))]
@@ -84,13 +84,13 @@ def imagine(model: uw.Trained, image: Tensor, subject: int = -1, light: int = -1
     return autoencoder.decode(autoencoder.encode(image[None], torch.tensor([wanted])))[0]
 
 
-def photograph(model: uw.Trained, faces: Faces, subject: int, light: int) -> Tensor:
+def photograph(model: uw.TrainedModel, faces: Faces, subject: int, light: int) -> Tensor:
     """The real one [1, H, W]; black where there is none."""
     found = np.flatnonzero((faces.subject == subject) & (faces.light == light))[:1]
     return model.data.images(torch.from_numpy(found))[0] if len(found) else torch.zeros(model.data.shape)
 
 
-def draw_relighting(model: uw.Trained, faces: Faces, people: list[int], lights: list[int], path: Path) -> None:
+def draw_relighting(model: uw.TrainedModel, faces: Faces, people: list[int], lights: list[int], path: Path) -> None:
     """For each person the real photographs under these lights; below them, what the leftmost one is made into."""
     rows = []
     for person in people:
@@ -100,7 +100,7 @@ def draw_relighting(model: uw.Trained, faces: Faces, people: list[int], lights: 
     save_grid(rows, path)
 
 
-def draw_swaps(model: uw.Trained, faces: Faces, people: list[int], lights: list[int], path: Path) -> None:
+def draw_swaps(model: uw.TrainedModel, faces: Faces, people: list[int], lights: list[int], path: Path) -> None:
     """Above the people; below, photographs under several lights, each with the identity of everyone above."""
     shown = [photograph(model, faces, person, lights[len(lights) // 2]) for person in people]
     rows = [[torch.ones(model.data.shape), *shown]]

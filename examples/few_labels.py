@@ -21,7 +21,7 @@ import pandas as pd
 from PIL import Image
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
-from unweave.cli.app import app, guarded
+from unweave.cli.app import app, run_command
 from unweave.errors import UserError
 
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--labelled", type=int, default=100)
     parser.add_argument("--out", type=Path, default=Path("few_labels"))
     arguments = parser.parse_args()
-    if failed := guarded(lambda: run(arguments)):
+    if failed := run_command(lambda: run(arguments)):
         sys.exit(failed)
 
 

@@ -19,8 +19,8 @@ class SparseVAE(uw.Method):
     """beta-VAE with an L1 price on the means: factors that are not needed for an image should read zero."""
 
     class Hyper(NamedTuple):
-        beta: Annotated[Tensor, uw.Knob(2.0, "weight of the KL term")]
-        price: Annotated[Tensor, uw.Knob(0.5, "weight of the L1 norm of the means")]
+        beta: Annotated[Tensor, uw.HyperParam(2.0, "weight of the KL term")]
+        price: Annotated[Tensor, uw.HyperParam(0.5, "weight of the L1 norm of the means")]
 
     players = {"model": ("autoencoder",)}
     noise = {"eps": uw.normal("B", "Z")}

@@ -66,7 +66,7 @@ def write_lists(folder: Path, shown: dict[str, tuple[str, int]], seed: int = 0) 
             csv.writer(text).writerows(rows)
 
 
-def learn(folder: Path, methods: Sequence[str], steps: int) -> dict[str, uw.Trained]:
+def learn(folder: Path, methods: Sequence[str], steps: int) -> dict[str, uw.TrainedModel]:
     """Every method on the same pictures, two seeds as one fleet; the first seed's run."""
     data = uw.load_data(folder / "pictures", groups=folder / "groups.csv", size=16)
     pairs, found = f"pairs(file={str(folder / 'pairs.csv')!r})", {}
@@ -74,7 +74,7 @@ def learn(folder: Path, methods: Sequence[str], steps: int) -> dict[str, uw.Trai
         told = METHODS[method] or pairs
         run = dict(method=method, data=data, supervision=told, steps=steps, net="small", lr=1e-3)
         run |= {"batch": 10} if "distinct" in told else {"batch": 32}  # there are ten digits
-        run |= {"critic_width": 100} if method == "group_tcvae" else {}
+        run |= {"discriminator_width": 100} if method == "group_tcvae" else {}
         found[method] = fit([{**run, "seed": seed} for seed in (0, 1)], out=folder / "runs")[0]
     return found
 

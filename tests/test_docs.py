@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from unweave.contract import knobs
+from unweave.contract import hyper_params
 from unweave.data import DATASETS
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
@@ -33,7 +33,7 @@ def test_page(room, name):
     assert all(len(section.split("\n", 1)[1].strip()) > 20 for section in sections), "an empty section"
     assert "<!--" not in text, "a section still to be written"
     if room == "methods":
-        assert all(f"`{knob}`" in text for knob in knobs(METHODS[name])), "a hyper-parameter without a word"
+        assert all(f"`{knob}`" in text for knob in hyper_params(METHODS[name])), "a hyper-parameter without a word"
 
 
 def test_no_page_without_a_subject():

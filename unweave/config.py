@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import Knob, Method, knobs, stages, static_arguments
+from unweave.contract import HyperParam, Method, hyper_params, stages, static_arguments
 from unweave.errors import UserError, check_choice
 
 Value = float | tuple[float, float, float, float]
@@ -34,7 +34,7 @@ def schedule(name: str, text: Any) -> Value:
     raise UserError(f"{name} '{text}' is not understood; use a number or linear(start, end, steps[, begin])")
 
 
-def _checked(name: str, value: Value, knob: Knob) -> Value:
+def _checked(name: str, value: Value, knob: HyperParam) -> Value:
     """The value, inside the knob's bounds all along its schedule."""
     ends = value[:2] if isinstance(value, tuple) else (value,)
     for end in ends:
@@ -64,10 +64,10 @@ def _static(name: str, value: Any, parameter: inspect.Parameter) -> Any:
 
 def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Value]]:
     """Split what a user set into constructor arguments and hyper-parameters of all stages, defaults filled in."""
-    traced: dict[str, Knob] = {}
+    traced: dict[str, HyperParam] = {}
     static: dict[str, inspect.Parameter] = {}
     for stage in stages(method):
-        traced |= knobs(stage)
+        traced |= hyper_params(stage)
         static |= static_arguments(stage)
     for name in given:
         check_choice("hyper-parameter", name, [*traced, *static])

@@ -17,8 +17,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, g
 
 from torch import Tensor, nn
 
+from unweave.errors import UserError
 
-class Knob(NamedTuple):
+
+class HyperParam(NamedTuple):
     """What a user may know about one hyper-parameter: `beta: Annotated[Tensor, Knob(4.0, ...)]`."""
 
     default: float
@@ -46,12 +48,12 @@ def uniform(*dims: str | int) -> Noise:
 class Batch(NamedTuple):
     """What a method may see. Only the fields in its `needs` are filled; the others are None.
 
-    `x`, `second` and `number` are there without supervision. Of the others each kind of supervision gives its own
+    `x`, `x_other` and `x_index` are there without supervision. Of the others each kind of supervision gives its own
     (docs/supervision.md). B counts rows: observations, pairs, triplets, groups or clips.
     """
 
     x: Tensor | None = None  # images [B, C, H, W] in 0..1
-    second: Tensor | None = None  # an independent batch of the same size
+    x_other: Tensor | None = None  # an independent batch of the same size
     pair: Tensor | None = None  # pairs, match: partners of x that share some factors with it
     changed: Tensor | None = None  # pairs: in how many factors each pair differs [B], int64
     labels: Tensor | None = None  # labels: classes of the labelled factors of `labelled` [B, L], int64; -1 is unknown
@@ -61,17 +63,17 @@ class Batch(NamedTuple):
     shared: Tensor | None = None  # match: what each pair shares [B], int64; 0 content, 1 style
     positive: Tensor | None = None  # triplets: others that share the factors of x
     negative: Tensor | None = None  # triplets: images that do not
-    order: Tensor | None = None  # rank: sign of the factor of x less that of `second` [B], int64; -1, 0 or 1
+    order: Tensor | None = None  # rank: sign of the factor of x less that of `x_other` [B], int64; -1, 0 or 1
     clips: Tensor | None = None  # clips: frames of one video each, in time [B, G, C, H, W]
-    number: Tensor | None = None  # which observation of the data set each x is [B], int64
+    x_index: Tensor | None = None  # which observation of the data set each x is [B], int64
 
 
-FREE = ("x", "second", "number")  # the fields that say nothing of the factors
+UNSUPERVISED_FIELDS = ("x", "x_other", "x_index")  # the fields that say nothing of the factors
 
 
 def is_supervised(needs: Sequence[str]) -> bool:
     """Whether a method with these needs asks for more than images."""
-    return any(field not in FREE for field in needs)
+    return any(field not in UNSUPERVISED_FIELDS for field in needs)
 
 
 class Out(NamedTuple):
@@ -108,7 +110,7 @@ class Part(NamedTuple):
 class Representation(NamedTuple):
     """What everything after training needs of a model; arrays from elsewhere fit in here too."""
 
-    encode: Callable[[Tensor], Tensor]  # images -> codes [B, Z]
+    encode: Callable[[Tensor], Tensor] | None  # images -> codes [B, Z]; None: the method has no encoder
     latents: int
     decode: Callable[[Tensor], Tensor] | None = None  # codes -> images in 0..1
     posterior: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None  # images -> mean, logvar
@@ -118,6 +120,16 @@ class Representation(NamedTuple):
     follow: Callable[[Tensor], Tensor] | None = None  # changed codes -> the same, parts that follow from others anew
     from_prior: Callable[[Tensor], Tensor] | None = None  # codes of N(0, 1) draws -> of a learned prior's draws
     cluster: Callable[[Tensor], Tensor] | None = None  # images -> probabilities of clusters nobody named [B, Y]
+
+    def require(self, side: str) -> Callable[..., Any]:
+        """Return the function of this name, such as "encode"; raise if the method does not have it."""
+        function = getattr(self, side)
+        if function is None:
+            lacking = {"encode": "encoder", "decode": "decoder"}.get(side, f"'{side}' function")
+            raise UserError(
+                f"the method of this run has no {lacking}", argument="method", accepted=f"a method with {side}"
+            )
+        return function
 
 
 class Method(nn.Module):
@@ -133,8 +145,8 @@ class Method(nn.Module):
     frozen: tuple[str, ...] = ()  # attributes nobody moves
     noise: Mapping[str, Noise] = {}
     phases: Mapping[str, tuple[str, ...]] = {}  # name -> who moves, each on a batch of its own; {} is all on one
-    recipe: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # the paper's optimizer settings by player
-    then: ClassVar[type[Method] | None] = None  # the next stage, built with previous=this method
+    optimizer_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # the paper's optimizer settings by player
+    next_stage: ClassVar[type[Method] | None] = None  # the next stage, built with previous=this method
     equation: ClassVar[str] = ""
     paper: ClassVar[str] = ""
     latents: int
@@ -179,17 +191,17 @@ def _under(names: list[str], parts: tuple[str, ...]) -> list[str]:
     return [name for name in names if any(name == part or name.startswith(part + ".") for part in parts)]
 
 
-def knobs(method: type[Method]) -> dict[str, Knob]:
+def hyper_params(method: type[Method]) -> dict[str, HyperParam]:
     """The traced hyper-parameters of a method."""
     hints = get_type_hints(method.Hyper, include_extras=True)
     found = {}
     for name, hint in hints.items():
-        notes = [a for a in get_args(hint)[1:] if isinstance(a, Knob)] if get_origin(hint) is Annotated else []
-        found[name] = notes[0] if notes else Knob(0.0, "")
+        notes = [a for a in get_args(hint)[1:] if isinstance(a, HyperParam)] if get_origin(hint) is Annotated else []
+        found[name] = notes[0] if notes else HyperParam(0.0, "")
     return found
 
 
-def own_arguments(method: type[Method], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def select_arguments(method: type[Method], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the arguments that this stage's constructor takes."""
     return {name: arguments[name] for name in static_arguments(method) if name in arguments}
 
@@ -197,8 +209,8 @@ def own_arguments(method: type[Method], arguments: Mapping[str, Any]) -> dict[st
 def stages(method: type[Method]) -> list[type[Method]]:
     """The method and what comes after it, in order."""
     found = [method]
-    while found[-1].then is not None:
-        found.append(found[-1].then)
+    while found[-1].next_stage is not None:
+        found.append(found[-1].next_stage)
     return found
 
 

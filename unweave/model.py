@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Method, Representation, own_arguments
-from unweave.data import OWN, Dataset, load_data, supervised_info
-from unweave.data.metadata import Remembered
+from unweave.contract import Method, Representation, select_arguments
+from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
+from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
 from unweave.errors import UserError, check_choice
 from unweave.methods import METHODS, variant
@@ -21,7 +21,7 @@ from unweave.runs import RunFolder
 _ROUNDING = 1e-3  # by which a float may leave 0..1
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """A trained model with where it lives, how it was made, and what it was trained on."""
 
     folder: RunFolder
@@ -36,7 +36,7 @@ class Trained(NamedTuple):
     def encode(self, images: Any) -> np.ndarray:
         """Codes [N, Z] of images [N, C, H, W], bytes or floats in 0..1."""
         with torch.no_grad():
-            return self.representation.encode(self._images(images)).cpu().numpy()
+            return self.representation.require("encode")(self._images(images)).cpu().numpy()
 
     def encode_group(self, images: Any) -> np.ndarray:
         """Codes [G, Z] of images [G, C, H, W] that are one group, with the content that all of them tell together.
@@ -89,7 +89,7 @@ def load(
     method: type[Method] | None = None,
     data: str | Dataset | None = None,
     with_data: bool = True,
-) -> Trained:
+) -> TrainedModel:
     """The model in a run folder, finished or as far as its last checkpoint.
 
     `method` and `data` are for runs on classes of your own, which a folder cannot bring back by itself.
@@ -107,13 +107,13 @@ def load(
     if data is not None:
         data = _fitting(load_data(data), folder)
     try:
-        data = data or (None if with_data else _remembered(folder)) or own_data(folder)
+        data = data or (None if with_data else _remembered(folder)) or load_training_data(folder)
         model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
         raise UserError(f"run '{path}' is damaged: its weights do not fit its config.json ({first})") from error
-    return Trained(folder, config, model.to(device).eval(), data.to(device))
+    return TrainedModel(folder, config, model.to(device).eval(), data.to(device))
 
 
 def _fitting(data: Dataset, folder: RunFolder) -> Dataset:
@@ -126,14 +126,17 @@ def _fitting(data: Dataset, folder: RunFolder) -> Dataset:
     return data
 
 
-def moved_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:
+def relocated_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:
     """The data of a run from where they, or their table, lie now; None if nothing is said. They must be the same."""
     given = {"path": data, "factors": factors}
     moved = {name: str(place) for name, place in given.items() if place is not None}
     if not moved:
         return None
     config = RunFolder.open(path).config
-    for option, place, having, what in (("data", data, (*OWN, *FILES), "files"), ("factors", factors, OWN, "table")):
+    for option, place, having, what in (
+        ("data", data, (*USER_DATASETS, *FILES), "files"),
+        ("factors", factors, USER_DATASETS, "table"),
+    ):
         if place is not None and config["data"] not in having:
             raise UserError(
                 f"{option} '{place}' cannot be given to run '{path}': its data are '{config['data']}', no {what}"
@@ -142,10 +145,10 @@ def moved_data(path: str | Path, data: Path | None, factors: Path | None) -> Dat
     return load_data(config["data"], **{**config["data_options"], **moved})
 
 
-def own_data(folder: RunFolder) -> Dataset:
+def load_training_data(folder: RunFolder) -> Dataset:
     """The data a run was trained on, read again."""
     name, options = folder.config["data"], folder.config["data_options"]
-    if name in (*OWN, *FILES):
+    if name in (*USER_DATASETS, *FILES):
         _all_there(folder.path, options)
     return load_data(name, **options)
 
@@ -161,26 +164,26 @@ def _all_there(run: str | Path, options: Mapping[str, Any]) -> None:
             )
 
 
-def _remembered(folder: RunFolder) -> Remembered | None:
+def _remembered(folder: RunFolder) -> DatasetMetadata | None:
     """What stands for the data of a run; None if the run is from before that was noted."""
-    note = folder.note
+    note = folder.model_info
     try:
-        return None if note is None else Remembered(folder.config["data"], folder.config["data_options"], note)
+        return None if note is None else DatasetMetadata(folder.config["data"], folder.config["data_options"], note)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"run '{folder.path}' is damaged: model.json does not say what the model takes") from error
 
 
 def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage: int) -> Method:
-    told = data.told_of if isinstance(data, Remembered) else supervised_info(data, config["supervision"])
-    model = method(told, **own_arguments(method, config["arguments"]))  # type: ignore[call-arg]
+    told = data.data_info if isinstance(data, DatasetMetadata) else supervised_info(data, config["supervision"])
+    model = method(told, **select_arguments(method, config["arguments"]))  # type: ignore[call-arg]
     for _ in range(stage):
-        assert method.then is not None
-        method = method.then
-        model = method(told, **own_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
+        assert method.next_stage is not None
+        method = method.next_stage
+        model = method(told, **select_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
     return model
 
 
-def reached(folder: RunFolder) -> int:
+def checkpoint_step(folder: RunFolder) -> int:
     """Of which step of its stage the weights in the folder are; it may have logged more since."""
     if folder.finished:
         return int(folder.config["steps"])

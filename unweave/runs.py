@@ -57,7 +57,9 @@ class RunFolder:
         self.path = Path(path)
 
     @classmethod
-    def create(cls, path: Path | str, config: Mapping[str, Any], note: Mapping[str, Any] | None = None) -> RunFolder:
+    def create(
+        cls, path: Path | str, config: Mapping[str, Any], model_info: Mapping[str, Any] | None = None
+    ) -> RunFolder:
         """A new folder with its configuration and a note on its model; nothing is left behind if that fails."""
         folder = cls(path)
         if folder.path.exists():
@@ -65,8 +67,8 @@ class RunFolder:
         missing = [p for p in (folder.path, *folder.path.parents) if not p.exists()]
         try:
             folder.path.mkdir(parents=True)
-            if note is not None:
-                folder.write_json("model.json", note)
+            if model_info is not None:
+                folder.write_json("model.json", model_info)
             folder.write_json("config.json", config)  # last: it is what makes a folder a run
         except OSError as error:
             if missing and missing[-1].exists():
@@ -95,13 +97,13 @@ class RunFolder:
         return (self.path / "weights.safetensors").is_file()
 
     @property
-    def took(self) -> dict[str, Any]:
+    def training_time(self) -> dict[str, Any]:
         """Seconds of training, how many models shared them and the device's name; nothing if that was not noted."""
         found = self.read_json("time.json") if (self.path / "time.json").is_file() else {}
         return found if isinstance(found, dict) else {}
 
     @property
-    def note(self) -> dict[str, Any] | None:
+    def model_info(self) -> dict[str, Any] | None:
         """What the model takes and its classes' names; None of a run from before that was written down."""
         return self.read_json("model.json") if (self.path / "model.json").is_file() else None
 
@@ -165,26 +167,26 @@ def list_runs(root: Path | str) -> list[RunFolder]:
 
 
 @contextmanager
-def timed(folders: Sequence[RunFolder], device: str) -> Iterator[Callable[[], None]]:
+def record_training_time(folders: Sequence[RunFolder], device: str) -> Iterator[Callable[[], None]]:
     """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up.
 
     What it gives notes them at once, to be called at every checkpoint: that is all that is left of a killed run.
     """
     name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
-    before = [folder.took.get("seconds", 0.0) for folder in folders]
+    before = [folder.training_time.get("seconds", 0.0) for folder in folders]
     began = time.monotonic()
 
-    def note() -> None:
+    def write() -> None:
         seconds = time.monotonic() - began
         for folder, earlier in zip(folders, before, strict=True):
-            took = {"seconds": round(earlier + seconds, 3), "models": len(folders), "device": name}
+            training_time = {"seconds": round(earlier + seconds, 3), "models": len(folders), "device": name}
             with suppress(OSError):  # what ended the training is to be heard, not this
-                folder.write_json("time.json", took)
+                folder.write_json("time.json", training_time)
 
     try:
-        yield note
+        yield write
     finally:
-        note()
+        write()
 
 
 def environment() -> dict[str, str]:

@@ -226,7 +226,7 @@ def test_interrupt_tells_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unweave.engine.loop.Loop.run", interrupt)
+    monkeypatch.setattr("unweave.engine.loop.LoopEngine.run", interrupt)
     code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "r")
     assert code == 130
     assert "--resume" in err

@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 import unweave as uw
-from unweave.cli.app import app, guarded
+from unweave.cli.app import app, run_command
 from unweave.errors import UserNotice
 
 
@@ -22,7 +22,7 @@ def said(tmp_path, monkeypatch, capsys):
         (tmp_path / "labels.csv").write_text("\n".join([f"file,{head}", *rows]))
         words = f"train {method} --data in --factors labels.csv --size 8 --steps 1 --batch 4 --device cpu --out run"
         words = [*words.split(), "--supervision", supervision, *(w for n, v in more.items() for w in (f"--{n}", v))]
-        assert guarded(lambda: app(words, standalone_mode=False)) == code
+        assert run_command(lambda: app(words, standalone_mode=False)) == code
         assert (tmp_path / "run").exists() == (code == 0)
         return capsys.readouterr().err
 

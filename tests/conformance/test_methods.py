@@ -11,15 +11,15 @@ import torch
 
 import unweave as uw
 from unweave.config import resolve
-from unweave.contract import Batch, all_phases, knobs, player_parameters, stages
+from unweave.contract import Batch, all_phases, hyper_params, player_parameters, stages
 from unweave.data.supervision.specs import default_supervision
-from unweave.engine.compiled import Graph
-from unweave.engine.loop import Loop, advance, play
+from unweave.engine.compiled import CompiledEngine
+from unweave.engine.loop import LoopEngine, compute_losses, train_step
 from unweave.engine.program import draw_noise, initial_state
 from unweave.engine.replicas import make_fleet
 from unweave.methods import METHODS
-from unweave.nn.conv import convolutions
-from unweave.nn.discriminator import Critic
+from unweave.nn.conv import conv_implementation
+from unweave.nn.discriminator import Discriminator
 from unweave.training.build import build, build_program, optimizer_settings
 
 # Variants whose program differs from the default's, so that they are tested as methods of their own.
@@ -57,8 +57,10 @@ BATCH = 8
 def small_critics(monkeypatch):
     """A critic's 6 million weights would take most of this table's time."""
     for cls in METHODS.values():
-        if hasattr(sys.modules[cls.__module__], "Critic"):
-            monkeypatch.setattr(f"{cls.__module__}.Critic", lambda latents, **_: Critic(latents, width=64, depth=3))
+        if hasattr(sys.modules[cls.__module__], "Discriminator"):
+            monkeypatch.setattr(
+                f"{cls.__module__}.Discriminator", lambda latents, **_: Discriminator(latents, width=64, depth=3)
+            )
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +85,7 @@ def test_losses_are_finite_and_summed_over_pixels(name, settings, data):
     method, program = make(name, settings, data)
     logs = {}
     for phase, movers in enumerate(all_phases(method).values()):
-        out = play(program, initial_state(method), phase)
+        out = compute_losses(program, initial_state(method), phase)
         assert set(out.losses) >= set(movers)
         assert all(v.shape == () and math.isfinite(v) for v in [*out.losses.values(), *out.logs.values()])
         assert not logs.keys() & out.logs.keys(), "two phases log under one name"
@@ -98,11 +100,11 @@ def test_losses_are_finite_and_summed_over_pixels(name, settings, data):
 @table
 def test_every_parameter_has_one_player_in_a_phase(name, settings, data):
     method, _ = make(name, settings, data)
-    owned = player_parameters(method)
-    assert {n for names in owned.values() for n in names} == {n for n, _ in method.named_parameters()}
+    parameter_names = player_parameters(method)
+    assert {n for names in parameter_names.values() for n in names} == {n for n, _ in method.named_parameters()}
     for movers in all_phases(method).values():
-        names = [n for player in movers for n in owned[player]]
-        assert len(names) == len(set(names)) and all(owned[player] for player in movers)
+        names = [n for player in movers for n in parameter_names[player]]
+        assert len(names) == len(set(names)) and all(parameter_names[player] for player in movers)
 
 
 @table
@@ -113,9 +115,9 @@ def test_no_player_moves_another(name, settings, data):
         off = torch.tensor([0.0, 0.0, 1.0, 1.0])
         optimizers = {p: a._replace(lr=a.lr * off) if p == still else a for p, a in program.optimizers.items()}
         before = initial_state(method)
-        after, _ = advance(program._replace(optimizers=optimizers), before)
-        moving = {n for player, names in program.owned.items() for n in names if player != still}
-        for player, names in program.owned.items():
+        after, _ = train_step(program._replace(optimizers=optimizers), before)
+        moving = {n for player, names in program.parameter_names.items() for n in names if player != still}
+        for player, names in program.parameter_names.items():
             moved = {n for n in names if not torch.equal(before.params[n], after.params[n])}
             assert moved <= moving, player
             assert bool(moved) == bool(moving & set(names)), player
@@ -127,11 +129,11 @@ def test_each_gradient_is_of_the_players_own_loss(name, settings, data):
     method, program = make(name, settings, data)
     still = {p: a._replace(lr=a.lr * torch.tensor([0.0, 0.0, 1.0, 1.0])) for p, a in program.optimizers.items()}
     state = initial_state(method)
-    after, _ = advance(program._replace(optimizers=still), state)
+    after, _ = train_step(program._replace(optimizers=still), state)
     phases = {player: number for number, movers in enumerate(all_phases(method).values()) for player in movers}
-    for player, names in program.owned.items():
+    for player, names in program.parameter_names.items():
         params = {n: t.clone().requires_grad_() for n, t in state.params.items()}
-        loss = play(program, state._replace(params=params), phases[player]).losses[player]
+        loss = compute_losses(program, state._replace(params=params), phases[player]).losses[player]
         grads = torch.autograd.grad(loss, [params[n] for n in names])
         first = 1.0 - program.optimizers[player].betas[0]
         for grad, mean in zip(grads, after.moments[player].mean, strict=True):
@@ -161,7 +163,7 @@ def spread(state):
 
 def loop_and_graph_agree(method, program, backend):
     state = spread(initial_state(method))
-    loop, graph = Loop(program, state.clone()), Graph(program, state, backend=backend)
+    loop, graph = LoopEngine(program, state.clone()), CompiledEngine(program, state, backend=backend)
     logs, same = loop.run(3), graph.run(3)
     assert logs == pytest.approx(same, rel=1e-4, abs=1e-4)
     for (tensor, a), (_, b) in zip(loop.state.tensors(), graph.state.tensors(), strict=True):
@@ -186,7 +188,7 @@ def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch)
     """
     data = uw.load_data("rooms(size=16)")  # large enough to differ: of equal pictures, rounding says what they share
     made = [make(name, settings, data, seed=seed, lr=(1 + seed) * 1e-4) for seed in range(2)]
-    programs = [in_precision(program._replace(last=torch.tensor(20)), dtype) for _, program in made]
+    programs = [in_precision(program._replace(max_step=torch.tensor(20)), dtype) for _, program in made]
     states = [spread(initial_state(method)) for method, _ in made]
     states = [state.filled(cast(t, dtype) for _, t in state.tensors()) for state in states]
     monkeypatch.setattr(
@@ -209,9 +211,9 @@ def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch)
 def by_rounding(programs, states, reference):
     """How far rounding alone takes each run: with convolutions as patches, and with weights off by a last digit."""
     found = []
-    for way, begin in [("patches", states), *(("library", nudged(states, seed)) for seed in range(6))]:
+    for implementation, begin in [("patches", states), *(("library", nudged(states, seed)) for seed in range(6))]:
         again = make_fleet(programs, begin, strategy="loop", engine="loop")
-        with convolutions(way):
+        with conv_implementation(implementation):
             again.run(20)
         found.append(distances(again.states(), reference))
     return [max(gaps) for gaps in zip(*found, strict=True)]
@@ -279,13 +281,13 @@ def test_save_and_load(name, settings, data, tmp_path):
         assert decoded.shape == images.shape and decoded.min() >= 0 and decoded.max() <= 1
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["method"] == name
-    assert set(config["hyper"]) == {knob for stage in stages(METHODS[name]) for knob in knobs(stage)}
+    assert set(config["hyper"]) == {knob for stage in stages(METHODS[name]) for knob in hyper_params(stage)}
 
 
 @table
 def test_loss_falls(name, settings, data):
     method, program = make(name, settings, data, lr=3e-3, batch=16)
-    runner = Loop(program, initial_state(method))
+    runner = LoopEngine(program, initial_state(method))
     told = "loss" if method.representation().decode is None else "recon"
     first = runner.run(5)[told]
     runner.run(90)
@@ -297,9 +299,9 @@ def test_a_batch_and_its_noise_are_functions_of_seed_and_step(name, settings, da
     method, program = make(name, settings, data)
     state = initial_state(method)
     player = next(iter(all_phases(method).values()))[0]
-    a, b = (play(program, state, 0).losses[player] for _ in range(2))
-    other = play(program._replace(seed=program.seed + 1), state, 0).losses[player]
-    later = play(program, state._replace(step=state.step + 1), 0).losses[player]
+    a, b = (compute_losses(program, state, 0).losses[player] for _ in range(2))
+    other = compute_losses(program._replace(seed=program.seed + 1), state, 0).losses[player]
+    later = compute_losses(program, state._replace(step=state.step + 1), 0).losses[player]
     assert a == b and a != other and a != later
 
 
@@ -309,4 +311,4 @@ def test_each_method_names_its_paper_and_equation():
         assert cls.__name__.lower() == name.replace("_", ""), name
         assert cls.__module__ == f"unweave.methods.{name}"
         assert cls.__bases__ == (uw.Method,), f"{name} must be a final class"
-        assert set(cls.recipe) == set(cls.players), name
+        assert set(cls.optimizer_defaults) == set(cls.players), name

@@ -11,7 +11,7 @@ import torch
 
 from unweave.errors import UserError
 from unweave.metrics import METRICS, describe
-from unweave.metrics.inputs import read_table, varying
+from unweave.metrics.inputs import read_table, varying_factors
 from unweave.metrics.runner import flat
 from unweave.metrics.solvers import predictors
 
@@ -73,13 +73,18 @@ def test_entry_is_complete_and_true(name):
     assert metric.better in ("higher", "lower", "neither")
     assert metric.better == "neither" or (metric.better == "higher") == (metric.high > metric.low)
     assert set(metric.invariant) <= {"permutation", "scale", "sign"} and "permutation" in metric.invariant
-    assert metric.title and metric.flavour and metric.sentence.endswith((".", "none.")) and "\n" not in metric.sentence
+    assert (
+        metric.title
+        and metric.definition
+        and metric.description.endswith((".", "none."))
+        and "\n" not in metric.description
+    )
     optional = [p for p in parameters.values() if p.default is not p.empty and p.name != "factors"]
     assert all(p.kind is p.KEYWORD_ONLY for p in optional), "options are keyword-only"
     result = call(name, NOISY, FACTORS, quick=False)
     told = {f"{name}.{part}" for part in metric.parts} or {name}
     assert set(result) == told
-    assert all(describe(score).sentence for score in result)
+    assert all(describe(score).description for score in result)
     json.dumps(result)
 
 
@@ -289,6 +294,6 @@ def test_a_million_rows(name):
 
 
 def test_the_edge_cases_are_what_they_say():
-    assert varying(read_table(*EDGES["a factor never known"])) == [0, 1, 2]
-    assert read_table(*EDGES["continuous factors"]).kinds == ("continuous", "continuous")
+    assert varying_factors(read_table(*EDGES["a factor never known"])) == [0, 1, 2]
+    assert read_table(*EDGES["continuous factors"]).factor_types == ("continuous", "continuous")
     assert len(EDGES["fewer rows than bins"][0]) == 12 and len(INCOMPLETE) > 100

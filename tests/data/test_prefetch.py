@@ -10,13 +10,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import unweave as uw
 from unweave.data import Sampler
-from unweave.data.prefetch import Staged, Stream, hold, step_keys
-from unweave.data.storage.memmap import Writer, mapped
-from unweave.data.storage.progress import watching
+from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
+from unweave.data.storage.memmap import MemmapWriter, open_memmap
+from unweave.data.storage.progress import observe_progress
 from unweave.data.user.arrays import Arrays
 from unweave.data.views import noisy, split
 from unweave.ops.noise import fold
-from unweave.training.build import room_for
+from unweave.training.build import device_cache_bytes
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (300, 3, 16, 16), dtype=np.uint8)
 FACTORS = np.stack([np.arange(300) % 5, np.arange(300) // 5 % 4], axis=1)
@@ -25,55 +25,55 @@ FACTORS = np.stack([np.arange(300) % 5, np.arange(300) // 5 % 4], axis=1)
 @pytest.fixture
 def sets(tmp_path):
     """The same images held in memory and left in a file."""
-    with Writer(tmp_path / "store.npy") as writer:
+    with MemmapWriter(tmp_path / "store.npy") as writer:
         for row in PIXELS:
             writer.add(row)
-    store = mapped(tmp_path / "store.npy")
+    store = open_memmap(tmp_path / "store.npy")
     return Arrays(PIXELS, FACTORS), Arrays(store, FACTORS, copy=False, resident=False)
 
 
 def test_a_store_is_an_ordinary_npy(tmp_path, sets):
     path = tmp_path / "store.npy"
     assert np.array_equal(np.load(path), PIXELS)
-    store = mapped(path)
+    store = open_memmap(path)
     store[0] = 0  # memory only
     assert np.array_equal(np.load(path), PIXELS)
 
 
 @pytest.mark.parametrize("count", [1, 12345])
 def test_rows_are_counted_at_the_end(tmp_path, count):
-    with Writer(tmp_path / "s.npy") as writer:
+    with MemmapWriter(tmp_path / "s.npy") as writer:
         for number in range(count):
             writer.add(np.full((2,), number % 256, np.uint8))
     assert np.load(tmp_path / "s.npy").shape == (count, 2)
 
 
 def test_nothing_half_written(tmp_path):
-    with pytest.raises(KeyboardInterrupt), Writer(tmp_path / "s.npy") as writer:
+    with pytest.raises(KeyboardInterrupt), MemmapWriter(tmp_path / "s.npy") as writer:
         writer.add(np.zeros(3, np.uint8))
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_key_gives_the_same_batch(sets):
-    resident, streamed = (Sampler(data, ("x", "second")) for data in sets)
+    resident, streamed = (Sampler(data, ("x", "x_other")) for data in sets)
     for key in range(5):
         one, other = (sampler(torch.tensor(key), 32) for sampler in (resident, streamed))
-        assert torch.equal(one.x, other.x) and torch.equal(one.second, other.second)
+        assert torch.equal(one.x, other.x) and torch.equal(one.x_other, other.x_other)
 
 
 @pytest.mark.parametrize(
     "needs, supervision",
     [
         (("x",), "none"),
-        (("x", "second", "number"), "none"),
+        (("x", "x_other", "x_index"), "none"),
         (("x", "labelled", "labels"), "labels(n=50)"),
         (("groups", "group_id"), "groups(by=['factor0'], size=3)"),
     ],
 )
 def test_a_stream_is_what_the_engine_would_draw(sets, needs, supervision):
     resident, streamed = (Sampler(data, needs, supervision) for data in sets)
-    stream = Stream(streamed, step_keys(seed=11, step=7, phases=2, block=4), 8)
+    stream = BatchPrefetcher(streamed, step_keys(seed=11, step=7, phases=2, block=4), 8)
     seed = torch.tensor(11)
     try:
         for step, phase in itertools.product(range(7, 13), range(2)):
@@ -88,7 +88,7 @@ def test_a_stream_is_what_the_engine_would_draw(sets, needs, supervision):
 
 
 def test_an_end_and_an_error_are_handed_on(sets):
-    stream = Stream(Sampler(sets[1], ("x",)), iter([torch.arange(3)]), 4)
+    stream = BatchPrefetcher(Sampler(sets[1], ("x",)), iter([torch.arange(3)]), 4)
     assert len(list(stream)) == 3
     stream.close()
 
@@ -96,7 +96,7 @@ def test_an_end_and_an_error_are_handed_on(sets):
         raise OSError("the disk is gone")
         yield
 
-    stream = Stream(Sampler(sets[1], ("x",)), broken(), 4)
+    stream = BatchPrefetcher(Sampler(sets[1], ("x",)), broken(), 4)
     with pytest.raises(OSError, match="gone"):
         next(stream)
     stream.close()
@@ -105,19 +105,19 @@ def test_an_end_and_an_error_are_handed_on(sets):
 @pytest.mark.parametrize("held", [0, 1, 120, 300])
 def test_staged_batches_stay_in_their_place(sets, held):
     """What an engine that replays a recorded step reads: the same memory, filled anew before every step."""
-    resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
-    held_M = hold(sets[1], held * 3 * 16 * 16 + 5, "cpu")
-    assert held_M is None if not held else torch.equal(held_M, torch.from_numpy(PIXELS[:held]))
-    stream = Stream(streamed, step_keys(0, 0, phases=2, block=8), 8, held=held)
-    staged = Staged(stream, 2, "cpu", held_M)
+    resident, streamed = (Sampler(data, ("x", "x_index")) for data in sets)
+    cached_M = device_cache(sets[1], held * 3 * 16 * 16 + 5, "cpu")
+    assert cached_M is None if not held else torch.equal(cached_M, torch.from_numpy(PIXELS[:held]))
+    stream = BatchPrefetcher(streamed, step_keys(0, 0, phases=2, block=8), 8, num_cached=held)
+    staged = DeviceBuffer(stream, 2, "cpu", cached_M)
     places = [slot.x.data_ptr() for slot, _ in staged._slots]
     key = torch.tensor(0)
     for step in range(21):
-        staged.advance()
+        staged.load_next()
         for phase in range(2):
             seen = staged(key, 8)
             expected = resident(fold(fold(fold(key, torch.tensor(step)), phase), "data"), 8)
-            assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
+            assert torch.equal(seen.x, expected.x) and torch.equal(seen.x_index, expected.x_index)
     assert [slot.x.data_ptr() for slot, _ in staged._slots] == places
     stream.close()
 
@@ -125,21 +125,21 @@ def test_staged_batches_stay_in_their_place(sets, held):
 @pytest.mark.parametrize("held", [0, 120])
 def test_a_step_may_be_tried_before_its_batch_is_put_in_place(sets, held):
     """As an engine does that records one: a place read from memory nobody filled could point anywhere."""
-    resident, streamed = (Sampler(data, ("x", "number")) for data in sets)
-    stream = Stream(streamed, step_keys(0, 0), 8, held=held)
-    staged = Staged(stream, 1, "cpu", hold(sets[1], held * 3 * 16 * 16, "cpu"))
+    resident, streamed = (Sampler(data, ("x", "x_index")) for data in sets)
+    stream = BatchPrefetcher(streamed, step_keys(0, 0), 8, num_cached=held)
+    staged = DeviceBuffer(stream, 1, "cpu", device_cache(sets[1], held * 3 * 16 * 16, "cpu"))
     seen, expected = staged(torch.tensor(0), 8), resident(next(step_keys(0, 0))[0], 8)
     stream.close()
-    assert torch.equal(seen.x, expected.x) and torch.equal(seen.number, expected.number)
+    assert torch.equal(seen.x, expected.x) and torch.equal(seen.x_index, expected.x_index)
 
 
 def test_filling_the_device_is_told(sets, monkeypatch):
     monkeypatch.setattr(sys.modules["unweave.data.prefetch"], "_BLOCK", 100 * 3 * 16 * 16)
     told = []
-    with watching(lambda *record: told.append(record)):
-        held_M = hold(sets[1], 10**9, "cpu")
+    with observe_progress(lambda *record: told.append(record)):
+        cached_M = device_cache(sets[1], 10**9, "cpu")
     assert [done for _, done, _ in told] == [100, 200, 300] and {total for _, _, total in told} == {300}
-    assert "cpu" in told[0][0] and torch.equal(held_M, torch.from_numpy(PIXELS))
+    assert "cpu" in told[0][0] and torch.equal(cached_M, torch.from_numpy(PIXELS))
 
 
 def test_training_from_a_file_is_training_from_memory(sets, tmp_path):
@@ -166,7 +166,7 @@ def test_what_stays_on_the_host(sets):
 @pytest.mark.parametrize("room", [0, 100_000])
 def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch, room):
     """As on a GPU, where the host draws ahead what is not held there; interrupted and gone on with, too."""
-    monkeypatch.setattr(sys.modules["unweave.training.trainer"], "room_for", lambda data, device: room)
+    monkeypatch.setattr(sys.modules["unweave.training.trainer"], "device_cache_bytes", lambda data, device: room)
     options = dict(steps=6, batch=8, net="small", latents=3, device="cpu", engine="loop", log_every=2, lr=1e-3)
     whole = uw.train("factor_vae", sets[0], out=tmp_path / "memory", **options)
 
@@ -185,7 +185,7 @@ def test_pictures_held_on_the_device_are_not_read(sets):
     """Whatever the shape of the field: here groups, of whose members a device holds some."""
     asked = []
     sampler = Sampler(sets[1], ("groups",), "groups(by=['factor0'], size=3)")
-    stream = Stream(sampler, step_keys(0, 0), 8, held=200, threads=1, ahead=1)
+    stream = BatchPrefetcher(sampler, step_keys(0, 0), 8, num_cached=200, threads=1, prefetch_batches=1)
     rows, stream.rows = stream.rows, lambda index_B: asked.append(index_B) or rows(index_B)
     batch, places = stream.draw()
     stream.close()
@@ -199,20 +199,20 @@ def test_pictures_held_on_the_device_are_not_read(sets):
 def test_a_batch_may_be_held_as_a_whole(sets):
     """Of a view, too, that computes its pictures and cannot compute none."""
     view = noisy(sets[1], sigma=0.1)
-    stream = Stream(Sampler(view, ("x", "number")), step_keys(0, 0), 8, held=view.size)
-    staged = Staged(stream, 1, "cpu", hold(view, 10**9, "cpu"))
-    staged.advance()
+    stream = BatchPrefetcher(Sampler(view, ("x", "x_index")), step_keys(0, 0), 8, num_cached=view.size)
+    staged = DeviceBuffer(stream, 1, "cpu", device_cache(view, 10**9, "cpu"))
+    staged.load_next()
     seen = staged(torch.tensor(0), 8)
     stream.close()
-    assert torch.equal(seen.x, view.images(seen.number))
+    assert torch.equal(seen.x, view.images(seen.x_index))
 
 
 def test_how_much_of_a_large_set_may_lie_on_the_device(monkeypatch):
     monkeypatch.setattr(sys.modules["unweave.data.user.arrays"], "memory_limit", lambda: 10_000)
     large, asked = Arrays(PIXELS), Arrays(PIXELS, resident=False)
-    assert not large.resident and room_for(large, "cuda") == 10_000 and room_for(large, "cpu") == 0
-    assert room_for(split(large), "cuda") == 10_000
-    assert not asked.resident and room_for(asked, "cuda") == 0
+    assert not large.resident and device_cache_bytes(large, "cuda") == 10_000 and device_cache_bytes(large, "cpu") == 0
+    assert device_cache_bytes(split(large), "cuda") == 10_000
+    assert not asked.resident and device_cache_bytes(asked, "cuda") == 0
 
 
 def test_training_on_a_file_is_training_on_memory(tmp_path):

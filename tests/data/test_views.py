@@ -93,8 +93,8 @@ def test_videos_stay_whole():
     for view in (split(data, fraction=0.5), subset(data, random=4), subset(data, first=2), noisy(data)):
         assert frames_of(view) == 16 and view.size % 16 == 0
         clips = Sampler(view, ("clips",), "clips(length=4)").plan(torch.tensor(0), 50)["clips"]
-        origin = view.origin(clips) if hasattr(view, "origin") else clips
-        assert (origin.diff(dim=1) == 1).all() and (origin[:, 0] // 16 == origin[:, -1] // 16).all()
+        base_index = view.base_index(clips) if hasattr(view, "base_index") else clips
+        assert (base_index.diff(dim=1) == 1).all() and (base_index[:, 0] // 16 == base_index[:, -1] // 16).all()
     assert subset(data, first=2).size == 32 and frames_of(subset(data, where={"shape": [1]})) == 16
     assert frames_of(subset(data, indices=[3, 4, 5])) == 1 and frames_of(Grid()) == 1
 

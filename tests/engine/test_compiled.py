@@ -14,8 +14,8 @@ from torch._inductor.exc import InductorError
 from toys import TwoPhases, program
 
 from unweave.engine import compiled as engine
-from unweave.engine.compiled import Graph, inductor, one_at_a_time
-from unweave.engine.loop import Loop
+from unweave.engine.compiled import CompiledEngine, autotune_lock, inductor
+from unweave.engine.loop import LoopEngine
 from unweave.engine.program import initial_state
 
 
@@ -26,8 +26,8 @@ def test_a_step_the_compiler_fails_at_is_run_as_recorded(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda *_, **__: fails)
     method = TwoPhases()
     with pytest.warns(UserWarning, match=r"could not compile this step.*Failed to import a\.py$"):
-        graph = Graph(program(method), initial_state(method))
-    loop = Loop(program(method), initial_state(method))
+        graph = CompiledEngine(program(method), initial_state(method))
+    loop = LoopEngine(program(method), initial_state(method))
     assert graph.run(5) == pytest.approx(loop.run(5))
     assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
 
@@ -50,10 +50,10 @@ def test_one_process_chooses_kernels_at_a_time_on_a_device(monkeypatch, tmp_path
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
         begun = time.monotonic()
-        with one_at_a_time(device):
+        with autotune_lock(device):
             assert time.monotonic() - begun > 0.3
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "missing"))
-    with one_at_a_time(device):
+    with autotune_lock(device):
         pass
 
 
@@ -71,7 +71,7 @@ def test_processes_compile_beside_each_other_and_wait_for_the_first_run_alone(mo
         said.append(f"compiles with {config_patches}")
         return lambda *given: said.append("runs") or module(*given)
 
-    monkeypatch.setattr(engine, "one_at_a_time", waits)
+    monkeypatch.setattr(engine, "autotune_lock", waits)
     monkeypatch.setitem(sys.modules, "torch._inductor.compile_fx", SimpleNamespace(compile_fx=compiles))
     step = inductor(torch.fx.symbolic_trace(lambda x: x + 1), [torch.zeros(2)], {"combo_kernels": True})
     assert [step(torch.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0]] * 2
@@ -92,6 +92,6 @@ def test_the_compiler_does_not_see_the_command_line(monkeypatch):
     monkeypatch.setattr(sys, "argv", told)
     monkeypatch.setattr(torch, "compile", compiled)
     method = TwoPhases()
-    Graph(program(method), initial_state(method))
+    CompiledEngine(program(method), initial_state(method))
     assert seen[0] == ["unweave"]
     assert sys.argv == told

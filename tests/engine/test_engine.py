@@ -9,8 +9,8 @@ from toys import TwoPhases, program, sample
 
 import unweave as uw
 from unweave.config import schedule
-from unweave.engine.compiled import Graph
-from unweave.engine.loop import Loop, advance
+from unweave.engine.compiled import CompiledEngine
+from unweave.engine.loop import LoopEngine, train_step
 from unweave.engine.optim import Moments, Optimizer, clipped, update
 from unweave.engine.program import at_step, initial_state, schedule_row
 
@@ -23,7 +23,7 @@ def test_phases_move_in_order_on_batches_of_their_own():
         return uw.Batch(x=seen[-1])
 
     start = initial_state(method)
-    state, logs = advance(program(method)._replace(sample=watched), start)
+    state, logs = train_step(program(method)._replace(sample=watched), start)
     assert len(seen) == 2 and not torch.equal(*seen)
     assert state.params["a"] < start.params["a"] and state.params["b"] > start.params["b"]
     # logs are the last phase's: it saw a moved already, b not yet
@@ -35,7 +35,7 @@ def test_phases_move_in_order_on_batches_of_their_own():
 def test_in_one_phase_all_see_the_same_parameters():
     method = TwoPhases()
     method.phases = {}
-    state, logs = advance(program(method), initial_state(method))
+    state, logs = train_step(program(method), initial_state(method))
     assert logs["a"] == 5.0 and logs["b"] == -5.0
     assert state.moments["b"].mean[0].item() == pytest.approx(0.1 * 2 * (-5.0 - 5.0))
 
@@ -43,14 +43,14 @@ def test_in_one_phase_all_see_the_same_parameters():
 def test_phases_and_steps_draw_noise_of_their_own():
     method, drawn = TwoPhases(), []
     method.forward = lambda *args, phase, own=method.forward: (drawn.append(args[1]["eps"]), own(*args))[1]
-    Loop(program(method), initial_state(method)).run(3)
+    LoopEngine(program(method), initial_state(method)).run(3)
     assert len(torch.stack(drawn).unique()) == 3 * 2 * 4
 
 
 def test_a_critic_of_several_steps():
     method = TwoPhases()
     method.phases = {"1": ("b",), "2": ("b",), "3": ("b",), "4": ("a",)}
-    state = Loop(program(method), initial_state(method))
+    state = LoopEngine(program(method), initial_state(method))
     state.run(2)
     counts = {player: m[-1].item() for player, m in state.state.moments.items()}
     assert counts == {"a": 2.0, "b": 6.0} and state.state.step == 2
@@ -58,7 +58,7 @@ def test_a_critic_of_several_steps():
 
 def test_a_method_is_not_changed_by_training_steps():
     method = TwoPhases()
-    Loop(program(method), initial_state(method)).run(3)
+    LoopEngine(program(method), initial_state(method)).run(3)
     assert method.a == 5.0 and method.a.grad is None
 
 
@@ -77,7 +77,7 @@ class Average(uw.Method):
         return uw.Out({"model": self.weight.sum()}, {"average": moved.mean()}, {"average": moved})
 
 
-@pytest.mark.parametrize("engine", [Loop, Graph])
+@pytest.mark.parametrize("engine", [LoopEngine, CompiledEngine])
 def test_state_comes_back_out(engine):
     """The weight is 0, -0.1, -0.2 at the three steps; the average halves its distance to each."""
     method = Average()
@@ -121,7 +121,7 @@ class SharedWeight(uw.Method):
         return uw.Out({"up" if phase == "rise" else "down": loss}, {phase: self.weight})
 
 
-@pytest.mark.parametrize("engine", [Loop, Graph])
+@pytest.mark.parametrize("engine", [LoopEngine, CompiledEngine])
 def test_two_players_may_share_a_weight_in_different_phases(engine):
     """Each with an optimizer memory of its own, and a log of each phase."""
     method = SharedWeight()
@@ -138,7 +138,7 @@ def test_two_players_may_share_a_weight_in_different_phases(engine):
 def test_frozen_is_an_owner_and_does_not_move():
     method = Unowned()
     method.frozen = ("b",)
-    runner = Loop(program(method), initial_state(method))
+    runner = LoopEngine(program(method), initial_state(method))
     runner.run(2)
     assert runner.state.params["b"] == -5.0 and runner.state.params["a"] != 5.0
 
@@ -191,7 +191,7 @@ def test_clipping_is_by_the_joint_norm():
 def test_each_player_is_clipped_by_itself():
     method = TwoPhases()
     method.phases = {}
-    state, _ = advance(program(method, clip=torch.tensor(1.0)), initial_state(method))
+    state, _ = train_step(program(method, clip=torch.tensor(1.0)), initial_state(method))
     norms = {player: m.mean[0].abs().item() / 0.1 for player, m in state.moments.items()}
     assert norms == pytest.approx({"a": 1.0, "b": 1.0}, rel=1e-4)
 
@@ -209,7 +209,7 @@ def test_the_learning_rate_follows_its_schedule(text, rates):
     method = Average()
     running, state = program(method, lr=schedule("lr", text)), initial_state(method)
     for rate in rates:
-        after, _ = advance(running, state)
+        after, _ = train_step(running, state)
         moved = (state.params["weight"] - after.params["weight"]).mean().item()
         assert moved == pytest.approx(rate, rel=1e-4, abs=1e-6)
         state = after
@@ -219,8 +219,8 @@ class Scheduled(uw.Method):
     """Logs its hyper-parameters."""
 
     class Hyper(NamedTuple):
-        first: Annotated[Tensor, uw.Knob(1.0, "any")]
-        second: Annotated[Tensor, uw.Knob(2.0, "any")]
+        first: Annotated[Tensor, uw.HyperParam(1.0, "any")]
+        second: Annotated[Tensor, uw.HyperParam(2.0, "any")]
 
     players = {"model": ("weight",)}
 
@@ -238,7 +238,7 @@ def test_hyper_parameters_follow_their_schedules():
     running, state = program(method)._replace(hyper=rows), initial_state(method)
     seen = []
     for _ in range(6):
-        state, logs = advance(running, state)
+        state, logs = train_step(running, state)
         seen.append((logs["first"].item(), logs["second"].item()))
     assert seen == [(0.0, 2.0), (2.0, 2.0), (4.0, 2.0), (6.0, 2.0), (8.0, 2.0), (8.0, 2.0)]
     assert at_step(rows, torch.tensor(3)).tolist() == [6.0, 2.0]

@@ -25,12 +25,12 @@ def test_a_run_knows_its_groups(tmp_path, method, supervision):
     codes, factors = content_and_style(run, run.data)
     assert codes == ["content"] * 2 + ["style"] * 3
     assert factors == ["style", "style", "style", "content", "content", "style"]
-    result = evaluate(run.folder.path, metrics=["group_mig"], rows=500)
-    given = evaluate(run, metrics=["group_mig"], rows=500, groups=(codes, factors))
+    result = evaluate(run.folder.path, metrics=["group_mig"], num_samples=500)
+    given = evaluate(run, metrics=["group_mig"], num_samples=500, groups=(codes, factors))
     assert result.scores == given.scores
-    swapped = evaluate(run, metrics=["group_mig"], rows=500, groups=(codes, ["content"] * 6))
+    swapped = evaluate(run, metrics=["group_mig"], num_samples=500, groups=(codes, ["content"] * 6))
     assert swapped.scores != given.scores  # what is given is taken
-    table = uw.evaluate(run, metrics=[], rows=500)
+    table = uw.evaluate(run, metrics=[], num_samples=500)
     share = np.divide(table.information, table.entropies)
     right = share[:2, 3:5].max(0).tolist() + share[2:, [0, 1, 2, 5]].max(0).tolist()
     wrong = share[2:, 3:5].max(0).tolist() + share[:2, [0, 1, 2, 5]].max(0).tolist()
@@ -39,7 +39,7 @@ def test_a_run_knows_its_groups(tmp_path, method, supervision):
 
 def test_all_metrics_include_it_where_it_can_be_told(tmp_path):
     run = trained(tmp_path, "ml_vae", "groups(by=['shape'], size=2)")
-    scores = uw.score_runs([run], metrics=["mig", "group_mig"], rows=200)
+    scores = uw.score_runs([run], metrics=["mig", "group_mig"], num_samples=200)
     assert -1 <= scores["group_mig"][0] <= 1
     other = uw.load_data("sprites(size=8)")  # has a factor `shape` too
     assert content_and_style(run, other)[1] == ["content", "style", "style", "style", "style"]
@@ -50,5 +50,5 @@ def test_a_run_without_parts_or_without_content_has_none(tmp_path):
     run = trained(tmp_path, "ada_gvae", "pairs(k=1)")
     assert content_and_style(run, run.data) is None
     with pytest.raises(UserError, match="metric 'group_mig' cannot be computed: it needs groups"):
-        evaluate(run, metrics=["group_mig"], rows=100)
+        evaluate(run, metrics=["group_mig"], num_samples=100)
     assert group_mig_score([[0], [1]], [[0], [1]], ["a"], ["a"]) == 1.0

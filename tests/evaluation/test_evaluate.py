@@ -13,10 +13,10 @@ from unweave.contract import Representation
 from unweave.data.user.arrays import Arrays
 from unweave.errors import UserError
 from unweave.evaluation import codes as encoding
-from unweave.evaluation.evaluate import evaluate, evaluate_arrays, read_npz, score_file
+from unweave.evaluation.evaluate import evaluate, evaluate_arrays, evaluate_npz, read_npz
 from unweave.metrics import METRICS, importance_matrix
 from unweave.model import load
-from unweave.report.images import shares
+from unweave.report.images import adjusted_information
 
 FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1).repeat(10, axis=0)
 CODES = FACTORS + np.random.default_rng(0).normal(scale=0.3, size=FACTORS.shape)
@@ -40,41 +40,41 @@ def run(trained, tmp_path):
 
 
 def counted_encodings(monkeypatch):
-    calls, real = [], encoding.encode_table
+    calls, real = [], encoding.encode_dataset
 
     def encode(*arguments, **options):
-        calls.append(options["rows"])
+        calls.append(options["num_samples"])
         return real(*arguments, **options)
 
-    monkeypatch.setattr(encoding, "encode_table", encode)
+    monkeypatch.setattr(encoding, "encode_dataset", encode)
     return calls
 
 
 def test_sampled_codes_are_draws_from_the_posteriors(run):
-    mean = evaluate(run, metrics=["mig"], rows=300)
+    mean = evaluate(run, metrics=["mig"], num_samples=300)
     kept = (run / "scores.json").read_text()
-    drawn = evaluate(run, metrics=["mig"], rows=300, codes="sampled")
-    stored = encoding.stored_table(load(run).folder, mean.codes, 300, 1797)
+    drawn = evaluate(run, metrics=["mig"], num_samples=300, codes="sampled")
+    stored = encoding.load_codes(load(run).folder, mean.codes, 300, 1797)
     found = encoding.sampled(stored, 0)
     noise = (found.codes - stored.codes) / np.exp(0.5 * stored.logvar)
     assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1) < 0.1 and found.logvar is None
     given = evaluate_arrays(found.codes, stored.factors, metrics=["mig"])
     assert drawn.scores["mig"] == pytest.approx(given.scores["mig"]) and drawn.scores["mig"] != mean.scores["mig"]
-    assert drawn.scores == evaluate(run, metrics=["mig"], rows=300, codes="sampled").scores
+    assert drawn.scores == evaluate(run, metrics=["mig"], num_samples=300, codes="sampled").scores
     assert (run / "scores.json").read_text() == kept  # the run's own are those of means
     with pytest.raises(UserError, match="codes 'modes' is unknown; use one of mean, sampled"):
         evaluate(run, codes="modes")
     plain = Representation(encode=lambda x: x.flatten(1)[:, :3], latents=3)
     with pytest.raises(UserError, match="codes 'sampled' need a posterior"):
-        evaluate(plain, "digits", metrics=["mig"], rows=50, codes="sampled")
+        evaluate(plain, "digits", metrics=["mig"], num_samples=50, codes="sampled")
 
 
 def test_codes_are_made_once(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
-    first = evaluate(run, metrics=["mig"], rows=200)
+    first = evaluate(run, metrics=["mig"], num_samples=200)
     assert (run / "codes.safetensors").is_file()
-    again = evaluate(run, metrics=["mig", "irs"], rows=200)
-    fewer = evaluate(run, metrics=["mig"], rows=100)  # the beginning of the same draw
+    again = evaluate(run, metrics=["mig", "irs"], num_samples=200)
+    fewer = evaluate(run, metrics=["mig"], num_samples=100)  # the beginning of the same draw
     assert calls == [200]
     assert first.scores["mig"] == again.scores["mig"] and fewer.rows == 100
     np.testing.assert_array_equal(first.information, again.information)
@@ -84,29 +84,29 @@ def test_codes_are_made_once(run, monkeypatch):
 def test_codes_are_made_again_when_anything_they_depend_on_changes(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
     model = load(run)
-    evaluate(model, metrics=[], rows=100)
-    evaluate(model, metrics=[], rows=150)  # more than there are
-    evaluate(model, metrics=[], rows=100, seed=1)
-    evaluate(model, metrics=[], rows=None, seed=1)  # all, in their own order
+    evaluate(model, metrics=[], num_samples=100)
+    evaluate(model, metrics=[], num_samples=150)  # more than there are
+    evaluate(model, metrics=[], num_samples=100, seed=1)
+    evaluate(model, metrics=[], num_samples=None, seed=1)  # all, in their own order
     with torch.no_grad():
         next(model.method.parameters()).add_(0.1)
-    evaluate(model, metrics=[], rows=None, seed=1)
+    evaluate(model, metrics=[], num_samples=None, seed=1)
     assert calls == [100, 150, 100, None, None]
 
 
 def test_a_damaged_store_of_codes_is_made_again(run, monkeypatch):
-    evaluate(run, metrics=[], rows=100)
+    evaluate(run, metrics=[], num_samples=100)
     (run / "codes.safetensors").write_bytes(b"rubbish")
     calls = counted_encodings(monkeypatch)
-    evaluate(run, metrics=[], rows=100)
+    evaluate(run, metrics=[], num_samples=100)
     assert calls == [100]
-    evaluate(run, metrics=[], rows=100)
+    evaluate(run, metrics=[], num_samples=100)
     assert calls == [100]
 
 
 def test_nothing_is_written_unless_asked(run):
     before = sorted(run.iterdir())
-    evaluate(run, rows=100, save=False)
+    evaluate(run, num_samples=100, save=False)
     assert sorted(run.iterdir()) == before
 
 
@@ -114,13 +114,13 @@ def test_scores_of_the_same_codes_are_kept_beside_each_other(run):
     def stored():
         return json.loads((run / "scores.json").read_text())
 
-    evaluate(run, metrics=["mig"], rows=100, resamples=5)
-    evaluate(run, metrics=["irs"], rows=100)
+    evaluate(run, metrics=["mig"], num_samples=100, resamples=5)
+    evaluate(run, metrics=["irs"], num_samples=100)
     assert set(stored()["scores"]) == {"mig", "irs"} and set(stored()["intervals"]) == {"mig"}
-    evaluate(run, metrics=["irs"], rows=100, seed=1)
+    evaluate(run, metrics=["irs"], num_samples=100, seed=1)
     assert set(stored()["scores"]) == {"irs"}
     (run / "scores.json").write_text("[]")
-    evaluate(run, metrics=["irs"], rows=100)
+    evaluate(run, metrics=["irs"], num_samples=100)
     assert set(stored()["scores"]) == {"irs"}
 
 
@@ -130,23 +130,23 @@ def test_a_latent_with_one_posterior_for_all_carries_nothing_however_far_from_th
     logvar = np.log(np.stack([np.full(len(CODES), 0.1), np.full(len(CODES), 4.0), np.full(len(CODES), 0.5)], axis=1))
     result = evaluate_arrays(means, FACTORS, logvar=logvar, metrics=[])
     assert (result.kl > 0.8).all()
-    assert result.alive.tolist() == [True, False, False]
-    assert result.nats[0] == pytest.approx(0.5 * np.log((means[:, 0].var() + 0.1) / 0.1))
-    assert result.nats[1:] == pytest.approx([0.0, 0.0], abs=1e-9)
-    assert json.loads(json.dumps(result.as_json()))["carried"] == pytest.approx(result.nats.tolist())
+    assert result.active.tolist() == [True, False, False]
+    assert result.latent_information[0] == pytest.approx(0.5 * np.log((means[:, 0].var() + 0.1) / 0.1))
+    assert result.latent_information[1:] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert json.loads(json.dumps(result.as_json()))["carried"] == pytest.approx(result.latent_information.tolist())
 
 
 def test_quick_is_the_default_and_a_single_factor_leaves_out_what_compares_them(run):
-    result = evaluate(run, rows=100)  # digits have one factor, the digit
+    result = evaluate(run, num_samples=100)  # digits have one factor, the digit
     quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2 and not metric.needs]
     assert list(result.scores) == quick
     assert result.skipped["factor_vae"] == "only 1 of 2 factors that it needs vary"
-    named = evaluate(run, metrics=["factor_vae"], rows=100)
+    named = evaluate(run, metrics=["factor_vae"], num_samples=100)
     assert list(named.scores) == ["factor_vae"]
 
 
 def test_scores_of_the_posterior_come_with_a_run(run):
-    result = evaluate(run, metrics=["mig_posterior", "kl_decomposition"], rows=150)
+    result = evaluate(run, metrics=["mig_posterior", "kl_decomposition"], num_samples=150)
     assert result.scores["kl_decomposition.kl"] == pytest.approx(result.kl.sum(), rel=1e-3)
     assert 0.0 <= result.scores["mig_posterior"] <= 1.0
 
@@ -172,10 +172,10 @@ def test_missing_labels_of_a_data_set_are_missing_values():
 
 def test_what_fits_predictors_is_tested_on_rows_of_its_own(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
-    result = evaluate(run, metrics=["sap"], rows=400)
+    result = evaluate(run, metrics=["sap"], num_samples=400)
     assert calls == [600] and result.rows == 400
     whole = load(run)
-    table = encoding.encode_table(whole.representation, whole.data, rows=600, seed=0)
+    table = encoding.encode_dataset(whole.representation, whole.data, num_samples=600, seed=0)
     order = np.random.default_rng(0).permutation(400)
     expected = METRICS["sap"].function(
         table.codes[:400][order], table.factors[:400][order], test=(table.codes[400:], table.factors[400:])
@@ -233,7 +233,7 @@ def test_all_says_what_does_not_apply():
         ({"names": ["a"]}, "names: has 1 entries; accepted is one for each of the 3"),
         ({"logvar": np.zeros((2, 2))}, r"logvar: has shape \(2, 2\); accepted is that of codes"),
         ({"resamples": -1}, "resamples -1 is negative"),
-        ({"kinds": "odd"}, "kinds: 'odd' is unknown"),
+        ({"factor_types": "odd"}, "kinds: 'odd' is unknown"),
     ],
 )
 def test_wrong_options_are_named(options, message):
@@ -245,7 +245,7 @@ def test_a_file_is_scored_like_its_arrays(tmp_path):
     np.savez(tmp_path / "a.npz", codes=CODES, factors=FACTORS, names=["a", "b", "c"])
     assert read_npz(tmp_path / "a.npz").names == ("a", "b", "c")
     assert (
-        score_file(tmp_path / "a.npz", metrics=["mig"]).scores
+        evaluate_npz(tmp_path / "a.npz", metrics=["mig"]).scores
         == evaluate_arrays(CODES, FACTORS, metrics=["mig"]).scores
     )
 
@@ -311,9 +311,13 @@ def test_few_known_factors_are_no_knowledge():
     result = evaluate_arrays(codes, np.stack([factor, draw.integers(3, size=2000)], 1), metrics=["mig"])
     assert result.known.tolist() == [100, 2000]
     counted = result.information[:, 0] / result.entropies[0]
-    assert counted.min() > 0.15 and (shares(result) > 0).sum() <= 2 and shares(result).max() < 0.2
+    assert (
+        counted.min() > 0.15
+        and (adjusted_information(result) > 0).sum() <= 2
+        and adjusted_information(result).max() < 0.2
+    )
     assert result.chance[:, 1].mean() == pytest.approx(19 * 2 / 4000, rel=0.4)  # 20 bins, 3 classes: Miller 1955
     same = evaluate_arrays(np.nan_to_num(factor)[:100, None], factor[:100, None], metrics=["mig"])
-    assert shares(same) == pytest.approx(1.0)  # who knows all of it, knows all of it
+    assert adjusted_information(same) == pytest.approx(1.0)  # who knows all of it, knows all of it
     told = json.loads(json.dumps(result.as_json()))
     assert told["known"] == [100, 2000]

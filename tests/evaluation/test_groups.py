@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from unweave.contract import Representation
 from unweave.data import load_data
 from unweave.errors import UserError
-from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leak, group_accuracy, shared_factors
+from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leakage, group_accuracy, shared_factors
 
 rng = np.random.default_rng(0)
 CLASSES = rng.integers(0, 5, 900)
@@ -18,7 +18,7 @@ STYLE = rng.normal(size=(900, 4))
 
 
 def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
-    found = content_leak(CONTENT, STYLE, CLASSES, seed=3)
+    found = content_leakage(CONTENT, STYLE, CLASSES, seed=3)
     train = _train_rows(CLASSES, 3)
     for codes, ours in ((CONTENT, found.content), (STYLE, found.style)):
         scaled = (codes - codes[train].mean(0)) / codes[train].std(0)
@@ -27,9 +27,9 @@ def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
     assert found.content > 0.7
     assert found.style < 0.35
     assert found.chance == pytest.approx((CLASSES[~train] == np.bincount(CLASSES[train]).argmax()).mean())
-    assert content_leak(CONTENT, STYLE, CLASSES, seed=3) == found
+    assert content_leakage(CONTENT, STYLE, CLASSES, seed=3) == found
     names = np.array(list("abcde"))[CLASSES]  # classes may be anything that can be told apart
-    assert content_leak(CONTENT, STYLE, names, seed=3) == found
+    assert content_leakage(CONTENT, STYLE, names, seed=3) == found
 
 
 def test_two_thirds_of_every_class_train():
@@ -83,13 +83,13 @@ def join(images):
 
 def test_joining_members_tells_the_class_better_and_the_style_knows_nothing():
     what = Representation(look, 2, paint, parts=PARTS, encode_group=join)
-    found = group_accuracy(trained(what, data=Noisy()), members=(1, 2, 8), rows=900)
+    found = group_accuracy(trained(what, data=Noisy()), members=(1, 2, 8), num_samples=900)
     assert found.classes == 4
     assert found.rows == 900
     assert found.content[1] < found.content[2] < found.content[8]
     assert found.content[8] > 0.9
     assert found.style < 0.35
-    alone = group_accuracy(trained(what._replace(encode_group=None), data=Noisy()), members=(1, 2), rows=900)
+    alone = group_accuracy(trained(what._replace(encode_group=None), data=Noisy()), members=(1, 2), num_samples=900)
     assert alone.content == {1: found.content[1]}
     few = group_accuracy(trained(what), members=(1, 2, 8))  # four observations of each class, two of them to test
     assert list(few.content) == [1, 2]
@@ -97,7 +97,7 @@ def test_joining_members_tells_the_class_better_and_the_style_knows_nothing():
 
 def test_what_a_user_can_mend_is_a_user_error():
     with pytest.raises(UserError, match="codes_style: has shape"):
-        content_leak(CONTENT, STYLE[:5], CLASSES)
+        content_leakage(CONTENT, STYLE[:5], CLASSES)
     with pytest.raises(UserError, match="names no groups"):
         group_accuracy(trained(supervision="none"))
     with pytest.raises(UserError, match="0 parts"):
@@ -128,11 +128,11 @@ def test_a_set_to_test_on_is_never_trained_on():
     what = Representation(look, 2, paint, parts=PARTS, encode_group=join)
     seen, shown = Noisy(), Noisy()
     shown.images = lambda index: 1 - Noisy.images(shown, index)  # a negative: what holds of one is wrong of the other
-    found = group_accuracy(trained(what, data=seen), test=shown, members=(1, 2), rows=400)
+    found = group_accuracy(trained(what, data=seen), test=shown, members=(1, 2), num_samples=400)
     assert found.rows == 800
     assert found.content[1] < 0.15
     assert found.content[2] < 0.1
-    same = group_accuracy(trained(what, data=seen), test=seen, members=(1, 2), rows=400)
+    same = group_accuracy(trained(what, data=seen), test=seen, members=(1, 2), num_samples=400)
     assert same.content[2] > same.content[1] > 0.4
     with pytest.raises(UserError, match="1 classes; accepted are 2 to 500"):
-        group_accuracy(trained(what, data=seen), rows=1)
+        group_accuracy(trained(what, data=seen), num_samples=1)

@@ -8,8 +8,8 @@ import torch
 import unweave as uw
 from unweave.data import load_data
 from unweave.errors import UserError
-from unweave.evaluation.codes import chosen_rows
-from unweave.evaluation.likelihood import evidence_nll
+from unweave.evaluation.codes import sample_indices
+from unweave.evaluation.likelihood import marginal_nll
 
 SMALL = {"net": "small", "steps": 3, "batch": 16, "latents": 2}
 
@@ -43,14 +43,14 @@ def by_integration(run, images):
 @pytest.mark.parametrize(("method", "lr"), [("vae", 1e-3), ("aae", "x10")])
 def test_it_is_the_integral_over_codes(tmp_path, method, lr):
     run = trained(method, tmp_path, likelihood="gaussian", steps=40, lr=lr)
-    images = run.data.images(chosen_rows(run.data, 4, 0))
-    found = evidence_nll(run, run.data, rows=4, chains=60, steps=60)
+    images = run.data.images(sample_indices(run.data, 4, 0))
+    found = marginal_nll(run, run.data, num_samples=4, chains=60, steps=60)
     assert torch.allclose(found, -by_integration(run, images), atol=0.3)
 
 
 def test_more_chains_lose_less(tmp_path):
     run = trained("vae", tmp_path, likelihood="gaussian", steps=100, lr=1e-3)
-    one, many = (evidence_nll(run, run.data, rows=50, chains=n, steps=2).mean() for n in (1, 32))
+    one, many = (marginal_nll(run, run.data, num_samples=50, chains=n, steps=2).mean() for n in (1, 32))
     assert many < one
 
 
@@ -62,16 +62,16 @@ def test_grey_pixels_are_drawn_for_a_bernoulli_likelihood(tmp_path):
             parameter.zero_()
     decoder = run.method.autoencoder.decoder
     run.method.autoencoder.decoder = torch.nn.Sequential(decoder, Shifted(-10.0))
-    found = evidence_nll(run, run.data, rows=40)
+    found = marginal_nll(run, run.data, num_samples=40)
     white = found / 10.0  # how many
     assert torch.allclose(white, white.round(), atol=0.2) and len(white.round().unique()) > 10
-    grey = run.data.images(chosen_rows(run.data, 40, 0)).flatten(1).sum(1)
+    grey = run.data.images(sample_indices(run.data, 40, 0)).flatten(1).sum(1)
     assert abs(float((white - grey).mean())) < 4.0 and not torch.allclose(grey, grey.round(), atol=0.05)
 
 
 def test_the_same_seed_gives_the_same_and_another_other_images(tmp_path):
     run = trained("vae", tmp_path)
-    first, again, other = (evidence_nll(run, run.data, rows=5, steps=5, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (marginal_nll(run, run.data, num_samples=5, steps=5, seed=seed) for seed in (0, 0, 1))
     assert torch.equal(first, again) and not torch.equal(first, other)
 
 
@@ -81,4 +81,4 @@ def test_the_same_seed_gives_the_same_and_another_other_images(tmp_path):
 def test_a_code_with_another_prior_is_refused(tmp_path, method, settings):
     run = trained(method, tmp_path, **settings)
     with pytest.raises(UserError, match="no normal prior over all of its code"):
-        evidence_nll(run, load_data("digits(size=16)"), rows=2)
+        marginal_nll(run, load_data("digits(size=16)"), num_samples=2)

@@ -11,16 +11,16 @@ from PIL import Image
 from tiny_mnist import write_mnist
 
 import unweave as uw
-from unweave.cli.app import app, guarded
+from unweave.cli.app import app, run_command
 from unweave.errors import UserError
-from unweave.evaluation.classification import told_factors
+from unweave.evaluation.classification import label_mappings
 from unweave.model import load
 
 SHADES = ("dark", "light")
 
 
 def call(*words):
-    return guarded(lambda: app([str(word) for word in words], standalone_mode=False))
+    return run_command(lambda: app([str(word) for word in words], standalone_mode=False))
 
 
 def said(capsys):
@@ -48,7 +48,7 @@ def test_what_is_noted_is_small_and_whole(home):
     assert note["pictures"] == {"size": 8, "fit": "pad", "channels": "rgb", "background": "black", "white": 65535}
     assert note["labels"][0]["factor"] == "shade" and note["labels"][0]["values"] == list(SHADES)
     whole, alone = load(home / "run"), load(home / "run", with_data=False)
-    assert [told._replace(known=frozenset()) for told in told_factors(whole)] == told_factors(alone)
+    assert [told._replace(known=frozenset()) for told in label_mappings(whole)] == label_mappings(alone)
     for name, weight in whole.method.state_dict().items():
         assert torch.equal(weight, alone.method.state_dict()[name])
 

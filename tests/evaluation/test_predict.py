@@ -6,11 +6,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import unweave as uw
-from unweave.cli.app import app, guarded
+from unweave.cli.app import app, run_command
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
 from unweave.errors import UserError, UserNotice
-from unweave.evaluation.predict import accuracy_lines, class_error, predict, told_factors
+from unweave.evaluation.predict import accuracy_lines, class_error, label_mappings, predict
 
 COLOURS = ("red", "green", "blue")
 
@@ -42,9 +42,9 @@ def test_names_confidence_truth_and_which_were_labelled(run):
     assert (frame["colour"] == frame["colour_true"]).all()
     (chance,) = run.representation.classify(run.data.images(torch.arange(60)))
     np.testing.assert_allclose(frame["colour_confidence"], chance.detach().numpy().max(1), rtol=1e-5)
-    (told,) = told_factors(run)
+    (told,) = label_mappings(run)
     used = uw.data.Sampler(run.data, ("labelled", "labels"), "labels(n=6, balanced=True)", seed=0).labelled.table[0]
-    assert frame.index[frame["colour_labelled"]].tolist() == sorted(used.tolist()) == sorted(told.known)
+    assert frame.index[frame["colour_labelled"]].tolist() == sorted(used.tolist()) == sorted(told.labelled_indices)
     assert class_error(run) == {"colour": 0.0}
     assert accuracy_lines(frame) == [
         "colour: 100.00 % right of 54 observations with a known class, not labelled in training",
@@ -87,7 +87,7 @@ def test_renamed_and_coarser_classes_keep_their_names(tmp_path):
     data = uw.load_data("rooms(size=8)")
     text = "labels(n=50, factors=['floor_hue'], bins=5, permute=True, noise=0.5)"
     trained = uw.train("m2", data, supervision=text, steps=1, batch=4, net="small", out=tmp_path / "run", device="cpu")
-    (told,) = told_factors(trained)
+    (told,) = label_mappings(trained)
     values = data.factor_values[data.factor_names.index("floor_hue")]
     assert told.size == 5 and list(told.classes) == list(values)
     numbers = list(told.classes.values())
@@ -133,10 +133,10 @@ def test_the_table_a_run_learned_from_is_not_written_over(tmp_path, monkeypatch,
     data = uw.load_data(str(tmp_path / "in"), factors=tmp_path / "labels.csv", size=8)
     uw.train("m2", data, supervision="labels", steps=1, batch=4, latents=2, device="cpu", out=tmp_path / "run")
     monkeypatch.chdir(tmp_path)
-    assert guarded(lambda: app(["predict", "run", "-o", "labels.csv"], standalone_mode=False)) == 2
+    assert run_command(lambda: app(["predict", "run", "-o", "labels.csv"], standalone_mode=False)) == 2
     assert "out 'labels.csv' is the table the run learned from" in " ".join(capsys.readouterr().err.split())
     assert (tmp_path / "labels.csv").read_text().splitlines() == rows
-    assert guarded(lambda: app(["predict", "run"], standalone_mode=False)) == 0
+    assert run_command(lambda: app(["predict", "run"], standalone_mode=False)) == 0
     table = pd.read_csv("predicted.csv", dtype=str)
     assert table["file"].tolist() == [f"{number}.png" for number in range(8)]
     assert table["shade_true"].dropna().tolist() == ["dark", "dark", "light"]
@@ -146,7 +146,7 @@ def test_the_table_a_run_learned_from_is_not_written_over(tmp_path, monkeypatch,
 def test_command_on_a_run_without_classes(tmp_path, capsys):
     uw.train("vae", "digits", steps=1, batch=4, net="small", out=tmp_path / "run", device="cpu")
     words = ["predict", str(tmp_path / "run"), "-o", str(tmp_path / "labels.csv")]
-    assert guarded(lambda: app(words, standalone_mode=False)) == 2
+    assert run_command(lambda: app(words, standalone_mode=False)) == 2
     assert not (tmp_path / "labels.csv").exists() and "Traceback" not in capsys.readouterr().err
 
 
@@ -168,10 +168,10 @@ def continuous(tmp_path, monkeypatch):
 def test_a_column_with_fractions_is_told_named_by_ranges_and_true_to_the_table(continuous, capsys, bins, classes):
     words = "train m2 --data in --factors labels.csv --size 8 --steps 2 --batch 4 --set latents=2 --device cpu --quiet"
     words = [*words.split(), "--supervision", f"labels(n=60, {bins})", "--out", "run"]
-    assert guarded(lambda: app(words, standalone_mode=False)) == 0
+    assert run_command(lambda: app(words, standalone_mode=False)) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "continuous" in line]
     assert len(said) == 1 and f"cut into {classes} classes" in said[0] and "'kind'" in said[0] and "bins" in said[0]
-    assert guarded(lambda: app(["predict", "run"], standalone_mode=False)) == 0
+    assert run_command(lambda: app(["predict", "run"], standalone_mode=False)) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "right of 60 observations labelled in training" in out and "right of 10 observations with a known" in out
     table = pd.read_csv("predicted.csv", dtype=str)

@@ -10,8 +10,8 @@ from unweave.contract import Part, Representation
 from unweave.data import load_data
 from unweave.data.dataset import Dataset
 from unweave.errors import UserError
-from unweave.evaluation.codes import encode_table
-from unweave.evaluation.prior_match import fit_classifier, prior_fit, sampled_codes
+from unweave.evaluation.codes import encode_dataset
+from unweave.evaluation.prior_match import aggregate_posterior_metrics, fit_classifier, sample_posterior_codes
 
 
 class Shades(Dataset):
@@ -54,7 +54,7 @@ def classifier(shades):
 
 
 def test_a_perfect_model_has_nothing_to_be_said_against(shades, classifier):
-    found = prior_fit(PERFECT, shades, classifier, labels=(100, 900, 5000))
+    found = aggregate_posterior_metrics(PERFECT, shades, classifier, labels=(100, 900, 5000))
     assert classifier.error < 0.02 and classifier.true_Y.tolist() == [500, 500]
     assert abs(found.mmd) < 0.003 and abs(found.log_det) < 0.15
     assert found.squared_error < 1e-6 and found.class_divergence < 0.005
@@ -63,7 +63,7 @@ def test_a_perfect_model_has_nothing_to_be_said_against(shades, classifier):
 
 def test_codes_half_as_wide_are_seen_by_what_looks_at_the_prior_alone(shades, classifier):
     narrow = Representation(lambda x: 0.5 * normal_code(x), 2, lambda z: shade_of(2.0 * z))
-    good, found = (prior_fit(what, shades, classifier) for what in (PERFECT, narrow))
+    good, found = (aggregate_posterior_metrics(what, shades, classifier) for what in (PERFECT, narrow))
     assert found.log_det == pytest.approx(good.log_det + 2 * math.log(0.25), abs=1e-3)
     assert found.mmd > good.mmd + 0.01
     assert found.squared_error < 1e-6 and found.label_errors == good.label_errors
@@ -71,7 +71,7 @@ def test_codes_half_as_wide_are_seen_by_what_looks_at_the_prior_alone(shades, cl
 
 def test_a_decoder_of_one_class_has_a_divergence_of_log_2(shades, classifier):
     dark = PERFECT._replace(decode=lambda z: 0.0 * shade_of(z) + 0.1)
-    found = prior_fit(dark, shades, classifier)
+    found = aggregate_posterior_metrics(dark, shades, classifier)
     assert found.class_divergence == pytest.approx(math.log(2))
     shade = (np.arange(1000) + 0.5) / 1000
     assert found.squared_error == pytest.approx(64 * ((shade - 0.1) ** 2).mean(), rel=1e-4)
@@ -86,11 +86,11 @@ def test_variances_of_the_encoder_count(shades, classifier):
         shade_of,
         lambda x: (math.sqrt(0.75) * normal_code(x), torch.full((len(x), 2), quarter)),
     )
-    assert prior_fit(both, shades, classifier).log_det == pytest.approx(0.0, abs=0.2)
-    alone = prior_fit(both._replace(posterior=None), shades, classifier)
+    assert aggregate_posterior_metrics(both, shades, classifier).log_det == pytest.approx(0.0, abs=0.2)
+    alone = aggregate_posterior_metrics(both._replace(posterior=None), shades, classifier)
     assert alone.log_det == pytest.approx(2 * math.log(0.75), abs=0.15)
-    table = encode_table(both, shades, rows=None, seed=0)
-    noise = (sampled_codes(table, np.random.default_rng(0)) - table.codes) / 0.5
+    table = encode_dataset(both, shades, num_samples=None, seed=0)
+    noise = (sample_posterior_codes(table, np.random.default_rng(0)) - table.codes) / 0.5
     assert noise.var() == pytest.approx(1.0, abs=0.1)
 
 
@@ -99,7 +99,10 @@ def test_equal_seeds_give_equal_numbers_and_leave_the_generator_alone(shades):
     first, again, other = (fit_classifier(shades, "bright", steps=3, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), state)
     assert first.error == again.error
-    told = [prior_fit(PERFECT, shades, one, rows=300, seed=seed) for one, seed in ((first, 5), (again, 5), (other, 6))]
+    told = [
+        aggregate_posterior_metrics(PERFECT, shades, one, num_samples=300, seed=seed)
+        for one, seed in ((first, 5), (again, 5), (other, 6))
+    ]
     assert told[0] == told[1] != told[2]
 
 
@@ -111,9 +114,11 @@ def test_what_cannot_be_is_refused_in_one_line(shades, classifier):
     cases = [
         (lambda: fit_classifier(shades, "colour"), "factor 'colour'"),
         (lambda: fit_classifier(shades, "bright", net="huge"), "net 'huge'"),
-        (lambda: prior_fit(PERFECT._replace(decode=None), shades, classifier), "no decoder"),
+        (lambda: aggregate_posterior_metrics(PERFECT._replace(decode=None), shades, classifier), "no decoder"),
         (
-            lambda: prior_fit(PERFECT._replace(parts=(Part("y", 2, classes=True),)), shades, classifier),
+            lambda: aggregate_posterior_metrics(
+                PERFECT._replace(parts=(Part("y", 2, classes=True),)), shades, classifier
+            ),
             "part of classes",
         ),
     ]

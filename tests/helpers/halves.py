@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unweave.contract import Part, Representation
 from unweave.data import Dataset
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.runs import RunFolder
 
 SIDE = 32
@@ -53,4 +53,4 @@ def trained(representation=SEES, supervision="groups(by=['left'], size=2)", fold
     config = {"method": "Painter", "supervision": supervision, "seed": seed, "data": "halves", "data_options": {}}
     config |= {"steps": 1, "batch": 2, "device": "cpu", "precision": "float32", "arguments": {}, "hyper": {}}
     config |= {"optimizer": {"model": {"lr": 1e-4, "clip": 0.0}}, "created": "", "versions": {}}
-    return Trained(RunFolder(folder), config, Painter(representation), data or HalvesData())
+    return TrainedModel(RunFolder(folder), config, Painter(representation), data or HalvesData())

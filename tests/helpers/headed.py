@@ -8,11 +8,11 @@ from torch import nn
 
 import unweave as uw
 from unweave.config import resolve
-from unweave.contract import Batch, DataInfo, knobs
-from unweave.engine.loop import Loop, advance
+from unweave.contract import Batch, DataInfo, hyper_params
+from unweave.engine.loop import LoopEngine, train_step
 from unweave.engine.program import initial_state
 from unweave.nn import networks
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.training.build import build, build_program, optimizer_settings
 
 DRAWS = {"normal": torch.randn, "uniform": torch.rand}
@@ -42,7 +42,9 @@ class Headed:
         return kind(shape, generator=self.draw, dtype=torch.float64)
 
     def out(self, phase, **hyper):
-        values = {name: torch.tensor(hyper.get(name, knob.default)) for name, knob in knobs(type(self.method)).items()}
+        values = {
+            name: torch.tensor(hyper.get(name, knob.default)) for name, knob in hyper_params(type(self.method)).items()
+        }
         return self.method(self.batch, self.noise, self.method.Hyper(**values), torch.tensor(0), phase=phase)
 
     def raw(self, x):
@@ -72,13 +74,13 @@ def normed(x, norm):
     return nn.functional.batch_norm(x, None, None, norm.gain_F, norm.shift_F, training=True)
 
 
-def chance(critic, codes):
+def chance(discriminator, codes):
     """D: the probability of being from the prior."""
-    return critic(codes).softmax(1)[:, 1]
+    return discriminator(codes).softmax(1)[:, 1]
 
 
-def critic_by_hand(critic, codes, prior):
-    return -0.5 * (chance(critic, prior).log() + (1 - chance(critic, codes)).log()).mean()
+def critic_by_hand(discriminator, codes, prior):
+    return -0.5 * (chance(discriminator, prior).log() + (1 - chance(discriminator, codes)).log()).mean()
 
 
 def dense(shape, latents, width=64):
@@ -92,7 +94,7 @@ def dense(shape, latents, width=64):
 def program_on_digits(monkeypatch, cls, supervision="none", *, lr=2e-3, seed=0, **settings):
     """A method with small networks and what the engine needs, on 8 x 8 handwritten digits."""
     monkeypatch.setitem(networks.DENSE, "makhzani", dense)
-    monkeypatch.setattr(f"{cls.__module__}.Critic", functools.partial(Critic, width=64))
+    monkeypatch.setattr(f"{cls.__module__}.Discriminator", functools.partial(Discriminator, width=64))
     data = uw.load_data("digits")
     fixed, hyper = resolve(cls, {"net": "makhzani", **settings})
     config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": "cpu", "batch": 64, "precision": "float32"}
@@ -104,7 +106,7 @@ def program_on_digits(monkeypatch, cls, supervision="none", *, lr=2e-3, seed=0, 
 def trained_on_digits(monkeypatch, cls, supervision="none", *, steps, **settings):
     """The trained method, its last logs, and all 1797 images with their digits."""
     method, program = program_on_digits(monkeypatch, cls, supervision, **settings)
-    runner = Loop(program, initial_state(method))
+    runner = LoopEngine(program, initial_state(method))
     logs = runner.run(steps)
     method.load_state_dict({**runner.state.params, **runner.state.buffers})
     everything = torch.arange(1797)
@@ -117,7 +119,7 @@ def moved_by_phase(method, program):
     found, state, phases = {}, initial_state(method), dict(method.phases)
     for name, movers in phases.items():
         method.phases = {name: movers}
-        after, _ = advance(program._replace(method=method), state)
+        after, _ = train_step(program._replace(method=method), state)
         moved = {n for n in state.params if not torch.equal(state.params[n], after.params[n])}
         found[name] = {".".join(n.split(".")[:2]) if n.startswith("autoencoder") else n.split(".")[0] for n in moved}
     method.phases = phases

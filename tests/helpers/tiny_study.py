@@ -26,7 +26,7 @@ TINY = Study(
     published=(
         Published("beta_vae on rooms", "mig", (0.1, 0.3), "range", "read", "a figure"),
         Published("beta_vae on rooms, beta=4", "mig", 0.25, "median", "recalled", "a table"),
-        Published("beta_vae on rooms", "mig", 2.0, "mean", "second-hand", "a text", over="vae on rooms"),
+        Published("beta_vae on rooms", "mig", 2.0, "mean", "second-hand", "a text", ratio_to="vae on rooms"),
         Published("vae on rooms", "modularity", 0.9, "best", "read", "a table"),
     ),
 )

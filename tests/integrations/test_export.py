@@ -15,7 +15,7 @@ from unweave.data.user.arrays import Arrays
 from unweave.data.user.input_images import image_files, read_image
 from unweave.integrations.export import encode_files, export
 from unweave.methods import METHODS
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.runs import RunFolder
 
 GREY, COLOUR = (1, 8, 8), (3, 16, 16)
@@ -27,7 +27,7 @@ def model(shape, method="beta_vae", net="small"):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         made = METHODS[method](data.info, latents=3, net=net)
-    return Trained(RunFolder("nowhere"), {"method": method}, made.eval(), data)
+    return TrainedModel(RunFolder("nowhere"), {"method": method}, made.eval(), data)
 
 
 @pytest.fixture(scope="module")

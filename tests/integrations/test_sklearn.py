@@ -205,10 +205,10 @@ class TwoStages(Method):
 
 
 class Second(TwoStages):
-    then = None
+    next_stage = None
 
 
-TwoStages.then = Second
+TwoStages.next_stage = Second
 
 
 def test_stages_and_methods_of_your_own():

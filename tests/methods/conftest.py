@@ -32,9 +32,9 @@ class Case:
             for network in (self.method.autoencoder.encoder, self.method.autoencoder.decoder):
                 last = [layer for layer in network.modules() if hasattr(layer, "weight")][-1]
                 last.weight *= 6.0
-        x, second, pair = (self.random(torch.rand, batch, 1, 8, 8) for _ in range(3))
+        x, x_other, pair = (self.random(torch.rand, batch, 1, 8, 8) for _ in range(3))
         changed = torch.arange(batch) % latents + 1
-        self.batch = Batch(x=x, second=second, pair=pair, changed=changed)
+        self.batch = Batch(x=x, x_other=x_other, pair=pair, changed=changed)
         draws = {"normal": torch.randn, "uniform": torch.rand}
         self.noise = {n: self.random(draws[r.kind], batch, latents) for n, r in self.method.noise.items()}
 

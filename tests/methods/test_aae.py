@@ -8,8 +8,8 @@ from torch import nn
 from unweave.contract import DataInfo, Part
 from unweave.errors import UserError
 from unweave.methods.aae import AAE
-from unweave.nn.discriminator import Critic
-from unweave.ops.density_ratio import GENERATORS
+from unweave.nn.discriminator import Discriminator
+from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.priors import PRIORS, prior_sample
 
@@ -32,17 +32,17 @@ def out(c, phase):
     return c.method(c.batch, c.noise, c.method.Hyper(), torch.tensor(0), phase=phase)
 
 
-@pytest.mark.parametrize("generator", list(GENERATORS))
+@pytest.mark.parametrize("generator", list(GENERATOR_LOSSES))
 @pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
 def test_losses_by_hand(case, encoder, generator):
     """Section 2: reconstruction; then the critic's cross-entropy, and the encoder as a generator against it."""
     c = case(AAE, encoder=encoder, generator=generator)
-    c.method.critic = Critic(3, width=20, depth=2).double()
+    c.method.discriminator = Discriminator(3, width=20, depth=2).double()
     q, first, second = c.posterior(c.batch.x), out(c, "reconstruction"), out(c, "regularisation")
     z = q.mean + q.stddev * c.noise["eps"] if encoder == "gaussian" else q.mean
 
     def chance(codes):  # D: the probability of being from the prior
-        return c.method.critic(codes).softmax(1)[:, 1]
+        return c.method.discriminator(codes).softmax(1)[:, 1]
 
     fooling = {
         "non_saturating": -chance(z).log(),
@@ -52,29 +52,29 @@ def test_losses_by_hand(case, encoder, generator):
     recon = -c.likelihood(z).log_prob(c.batch.x).mean()
     torch.testing.assert_close(first.losses["model"], recon, **CLOSE)
     torch.testing.assert_close(second.losses["encoder"], fooling, **CLOSE)
-    critic = -0.5 * (chance(c.noise["prior"]).log() + (1 - chance(z)).log()).mean()
-    torch.testing.assert_close(second.losses["critic"], critic, **CLOSE)
-    assert set(first.losses) == {"model"} and set(second.losses) == {"critic", "encoder"}
+    discriminator = -0.5 * (chance(c.noise["prior"]).log() + (1 - chance(z)).log()).mean()
+    torch.testing.assert_close(second.losses["discriminator"], discriminator, **CLOSE)
+    assert set(first.losses) == {"model"} and set(second.losses) == {"discriminator", "encoder"}
 
 
 def test_critic_without_an_opinion(case, log2_image):
     c = case(AAE).fix(mean=1.0, var=4.0)
-    for parameter in c.method.critic.parameters():
+    for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)
     assert out(c, "reconstruction").losses["model"].item() == pytest.approx(log2_image)
     second = out(c, "regularisation")
-    for player in ("encoder", "critic"):
+    for player in ("encoder", "discriminator"):
         assert second.losses[player].item() == pytest.approx(math.log(2.0))
 
 
 @pytest.mark.parametrize("prior", list(PRIORS))
 def test_the_critic_sees_codes_and_the_named_prior(case, prior):
     c = case(AAE, prior=prior, components=2)
-    c.method.critic = Recorder()
+    c.method.discriminator = Recorder()
     out(c, "reconstruction")
-    assert not c.method.critic.seen  # it has no part in the first phase
+    assert not c.method.discriminator.seen  # it has no part in the first phase
     out(c, "regularisation")
-    codes, drawn = c.method.critic.seen[0].chunk(2)
+    codes, drawn = c.method.discriminator.seen[0].chunk(2)
     assert torch.equal(codes, c.method.representation().encode(c.batch.x))
     assert torch.equal(codes, c.method.autoencoder.posterior(c.batch.x)[0]) == (prior != "categorical")
     assert torch.equal(drawn, prior_sample(prior, c.noise, 2))
@@ -96,10 +96,10 @@ def test_a_class_and_a_style(case, encoder):
 
 def test_each_phase_moves_its_players(monkeypatch):
     """And the decoder is not moved by the generator's loss."""
-    method, program = program_on_digits(monkeypatch, AAE, critic_width=64)
+    method, program = program_on_digits(monkeypatch, AAE, discriminator_width=64)
     assert moved_by_phase(method, program) == {
         "reconstruction": {"autoencoder.encoder", "autoencoder.decoder"},
-        "regularisation": {"autoencoder.encoder", "critic"},
+        "regularisation": {"autoencoder.encoder", "discriminator"},
     }
 
 
@@ -113,7 +113,7 @@ def test_the_generator_moves_the_codes_alone(case):
 def test_codes_come_to_fill_the_prior(monkeypatch):
     """Uniform from -1 to 1: the codes' deviations, far from it at first, end near the root of a third."""
     method, logs, images, _ = trained_on_digits(
-        monkeypatch, AAE, steps=300, latents=2, prior="uniform", critic_width=64
+        monkeypatch, AAE, steps=300, latents=2, prior="uniform", discriminator_width=64
     )
     with torch.no_grad():
         codes = method.representation().encode(images)
@@ -131,7 +131,13 @@ def draws(prior, count, seed):
 @pytest.mark.parametrize("prior", ["mixture", "swiss_roll"])
 def test_codes_take_the_shape_of_the_prior(monkeypatch, prior):
     """Nearer to it, and nearer to its draws, than a normal distribution with its mean and covariance."""
-    recipe = {"normed": True, "contests": 3, "critic_width": 64, "critic_depth": 4, "likelihood": "gaussian"}
+    recipe = {
+        "batch_norm": True,
+        "discriminator_steps": 3,
+        "discriminator_width": 64,
+        "discriminator_depth": 4,
+        "likelihood": "gaussian",
+    }
     recipe |= {"latents": 2, "prior": prior, "lr": "linear(2e-3, 0, 300)"}
     before, _ = program_on_digits(monkeypatch, AAE, **recipe)
     method, _, images, _ = trained_on_digits(monkeypatch, AAE, steps=300, **recipe)
@@ -153,21 +159,21 @@ def test_codes_take_the_shape_of_the_prior(monkeypatch, prior):
 
 def test_every_contest_is_a_phase(case):
     """On a batch of its own, after one move of the reconstruction; all are the same game."""
-    c = case(AAE, contests=3)
-    contests = ["regularisation", "regularisation_2", "regularisation_3"]
-    assert list(c.method.phases) == ["reconstruction", *contests]
-    assert {c.method.phases[name] for name in contests} == {("critic", "encoder")}
-    first, last = out(c, contests[0]), out(c, contests[-1])
-    assert torch.equal(first.losses["encoder"], last.losses["encoder"]) and "critic" in last.losses
+    c = case(AAE, discriminator_steps=3)
+    discriminator_steps = ["regularisation", "regularisation_2", "regularisation_3"]
+    assert list(c.method.phases) == ["reconstruction", *discriminator_steps]
+    assert {c.method.phases[name] for name in discriminator_steps} == {("discriminator", "encoder")}
+    first, last = out(c, discriminator_steps[0]), out(c, discriminator_steps[-1])
+    assert torch.equal(first.losses["encoder"], last.losses["encoder"]) and "discriminator" in last.losses
     assert list(case(AAE).method.phases) == list(AAE.phases)  # one unless more are asked for
 
 
 def test_a_normalised_encoder_goes_by_the_batch(case):
     """As it learns; the running averages it goes by afterwards come from the reconstruction's batches."""
-    c = case(AAE, normed=True)
-    c.method.critic = Recorder()
+    c = case(AAE, batch_norm=True)
+    c.method.discriminator = Recorder()
     first, second = out(c, "reconstruction"), out(c, "regularisation")
-    codes = c.method.critic.seen[0].chunk(2)[0]
+    codes = c.method.discriminator.seen[0].chunk(2)[0]
     outputs, state = c.method.autoencoder.encoder.batch(c.batch.x, "autoencoder.encoder")
     assert torch.equal(codes, outputs[:, :3]) and not second.state
     assert state and all(torch.equal(first.state[name], value) for name, value in state.items())
@@ -195,4 +201,4 @@ def test_unknown_names_and_too_few_latents():
     with pytest.raises(UserError, match="components 1 is too small; use 2 or more"):
         AAE(data, net="small", components=1)
     with pytest.raises(UserError, match="contests 0 is too small; use 1 or more"):
-        AAE(data, net="small", contests=0)
+        AAE(data, net="small", discriminator_steps=0)

@@ -31,13 +31,13 @@ def test_below_full_sharpness_clusters_share_an_image_in_both_phases():
     game = c.out("regularisation", sharpness=0.0)
     even = torch.full((6, 4), 0.25, dtype=torch.float64)
     torch.testing.assert_close(
-        game.logs["class_critic"], critic_by_hand(c.method.class_critic, even, c.one_hot(4)), **CLOSE
+        game.logs["class_discriminator"], critic_by_hand(c.method.class_discriminator, even, c.one_hot(4)), **CLOSE
     )
 
 
 def test_a_normed_style_has_the_moments_of_its_prior_from_the_start():
     torch.manual_seed(0)
-    method = AAECluster(DataInfo((1, 8, 8), 10), net="small", latents=3, clusters=4, style_normed=True)
+    method = AAECluster(DataInfo((1, 8, 8), 10), net="small", latents=3, clusters=4, style_batch_norm=True)
     found, _ = batch_heads(method.autoencoder, 0.1 + torch.rand(50, 1, 8, 8), 4)
     torch.testing.assert_close(found.style_BZ.mean(0), torch.zeros(3), rtol=0, atol=1e-5)
     torch.testing.assert_close(found.style_BZ.std(0, correction=0), torch.ones(3), rtol=1e-2, atol=0)
@@ -47,10 +47,13 @@ def test_regularisation_by_hand():
     c = Headed(AAECluster, labels=(), clusters=4)
     style, classes = codes(c, 0.25)
     out, method = c.out("regularisation", dropout=0.25, class_weight=0.3), c.method
-    critics = critic_by_hand(method.style_critic, style, c.noise["prior"])
-    critics = critics + critic_by_hand(method.class_critic, classes, c.one_hot(4))
-    torch.testing.assert_close(out.losses["critics"], critics, **CLOSE)
-    fooling = -chance(method.style_critic, style).log().mean() - 0.3 * chance(method.class_critic, classes).log().mean()
+    discriminators = critic_by_hand(method.style_discriminator, style, c.noise["prior"])
+    discriminators = discriminators + critic_by_hand(method.class_discriminator, classes, c.one_hot(4))
+    torch.testing.assert_close(out.losses["discriminators"], discriminators, **CLOSE)
+    fooling = (
+        -chance(method.style_discriminator, style).log().mean()
+        - 0.3 * chance(method.class_discriminator, classes).log().mean()
+    )
     torch.testing.assert_close(out.losses["encoder"], fooling, **CLOSE)
     assert not out.state  # running averages move once a step, with the reconstruction
 
@@ -58,7 +61,7 @@ def test_regularisation_by_hand():
 @pytest.mark.parametrize("hidden, style", [(True, False), (False, False), (True, True)])
 def test_running_averages_stand_in_for_the_batch(hidden, style):
     """Moved all the way to the moments of a batch, they say of it what the batch said of itself."""
-    c = Headed(AAECluster, labels=(), clusters=4, normed=hidden, style_normed=style)
+    c = Headed(AAECluster, labels=(), clusters=4, batch_norm=hidden, style_batch_norm=style)
     state = c.out("reconstruction", dropout=0.0).state
     assert len(state) == 2 * (1 + hidden + style)
     for name, moved in state.items():  # from 0 and 1, a tenth of the way
@@ -73,7 +76,7 @@ def test_each_phase_moves_its_players(monkeypatch):
     encoder = {"autoencoder.encoder"}
     assert moved_by_phase(method, program) == {
         "reconstruction": encoder | {"autoencoder.decoder"},
-        "regularisation": encoder | {"style_critic", "class_critic"},
+        "regularisation": encoder | {"style_discriminator", "class_discriminator"},
     }
 
 

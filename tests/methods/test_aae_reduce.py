@@ -6,7 +6,7 @@ from unweave.contract import DataInfo
 from unweave.errors import UserError
 from unweave.methods.aae_reduce import AAEReduce
 from unweave.metrics import cluster_error
-from unweave.ops.separation import closeness
+from unweave.ops.separation import repulsion
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
 ENCODER = {"autoencoder.encoder"}
@@ -18,9 +18,9 @@ def test_reconstruction_by_hand(labels):
     """The decoder sees the sum of style and place; places closer than eta push each other away."""
     c = Headed(AAEReduce, labels=labels, clusters=4)
     style, logits = c.raw(c.batch.x + 0.5 * c.noise["input"])
-    code = style + sum(logits.softmax(1)[:, k : k + 1] * c.method.places_YZ[k] for k in range(4))
+    code = style + sum(logits.softmax(1)[:, k : k + 1] * c.method.cluster_heads[k] for k in range(4))
     out = c.out("reconstruction", eta=9.0, sigma=0.5)
-    places, close = c.method.places_YZ, 0.0
+    places, close = c.method.cluster_heads, 0.0
     for i in range(4):
         for j in range(i):
             close += max(0.0, 9.0 - torch.dist(places[i], places[j]).item())
@@ -34,10 +34,13 @@ def test_the_style_alone_is_held_to_the_normal_prior(labels):
     style, logits = c.raw(c.batch.x + 0.5 * c.noise["input"])
     classes, method = logits.softmax(1), c.method
     out = c.out("regularisation", sigma=0.5)
-    critics = critic_by_hand(method.style_critic, style, c.noise["prior"])
-    critics = critics + critic_by_hand(method.class_critic, classes, c.one_hot(4))
-    torch.testing.assert_close(out.losses["critics"], critics, **CLOSE)
-    fooling = -chance(method.style_critic, style).log().mean() - chance(method.class_critic, classes).log().mean()
+    discriminators = critic_by_hand(method.style_discriminator, style, c.noise["prior"])
+    discriminators = discriminators + critic_by_hand(method.class_discriminator, classes, c.one_hot(4))
+    torch.testing.assert_close(out.losses["discriminators"], discriminators, **CLOSE)
+    fooling = (
+        -chance(method.style_discriminator, style).log().mean()
+        - chance(method.class_discriminator, classes).log().mean()
+    )
     torch.testing.assert_close(out.losses["encoder"], fooling, **CLOSE)
 
 
@@ -51,28 +54,33 @@ def test_classification_by_hand():
 def test_places_apart_cost_nothing_and_close_ones_are_pushed_away():
     """3-4-5: of the distances 5, 1 and sqrt(18) only those under 4.5 cost."""
     places = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], requires_grad=True)
-    cost = closeness(places, torch.tensor(4.5))
+    cost = repulsion(places, torch.tensor(4.5))
     assert cost.item() == pytest.approx(3.5 + 4.5 - 18**0.5)
     (slope,) = torch.autograd.grad(cost, places)
     torch.testing.assert_close(slope[0], torch.tensor([0.0, 1.0]))  # down the slope is away from its neighbour
-    assert closeness(places, torch.tensor(0.9)).item() == 0.0
+    assert repulsion(places, torch.tensor(0.9)).item() == 0.0
     same = torch.zeros(2, 2, requires_grad=True)
-    assert torch.autograd.grad(closeness(same, torch.tensor(1.0)), same)[0].isfinite().all()
+    assert torch.autograd.grad(repulsion(same, torch.tensor(1.0)), same)[0].isfinite().all()
 
 
 @pytest.mark.parametrize("supervision", ["none", FACTOR])
 def test_each_phase_moves_its_players(monkeypatch, supervision):
     method, program = program_on_digits(monkeypatch, AAEReduce, supervision)
     expected = {
-        "reconstruction": ENCODER | {"autoencoder.decoder", "places_YZ"},
-        "regularisation": ENCODER | {"style_critic", "class_critic"},
+        "reconstruction": ENCODER | {"autoencoder.decoder", "cluster_heads"},
+        "regularisation": ENCODER | {"style_discriminator", "class_discriminator"},
     }
     if supervision != "none":
         expected["classification"] = ENCODER
     assert moved_by_phase(method, program) == expected
     assert method.clusters == (20 if supervision == "none" else 10)
     assert method.needs == (("x",) if supervision == "none" else ("x", "labelled", "labels"))
-    assert set(AAEReduce.players) == {"model", "critics", "encoder", "classifier"}  # what an instance says is its own
+    assert set(AAEReduce.players) == {
+        "model",
+        "discriminators",
+        "encoder",
+        "classifier",
+    }  # what an instance says is its own
 
 
 def test_representation_is_the_sum():
@@ -82,7 +90,7 @@ def test_representation_is_the_sum():
         style = c.method.autoencoder.posterior(x)[0][:, :2]
         chances = c.method.probabilities(x)
         code = found.encode(x)
-        torch.testing.assert_close(code, style + chances @ c.method.places_YZ)
+        torch.testing.assert_close(code, style + chances @ c.method.cluster_heads)
         assert found.latents == 2 and found.decode(code).shape == x.shape and found.posterior is None
         assert (found.classify is None) == (not labels) == (found.cluster is not None)
         assert torch.equal(found.classify(x)[0] if labels else found.cluster(x), chances)

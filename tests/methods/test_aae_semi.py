@@ -32,10 +32,13 @@ def test_regularisation_by_hand():
     out = c.out("regularisation", sigma=0.5)
     method, one_hot = c.method, c.one_hot(4)
     assert one_hot.sum(1).tolist() == [1.0] * 6
-    critics = critic_by_hand(method.style_critic, style, c.noise["prior"])
-    critics = critics + critic_by_hand(method.class_critic, classes, one_hot)
-    torch.testing.assert_close(out.losses["critics"], critics, **CLOSE)
-    fooling = -chance(method.style_critic, style).log().mean() - chance(method.class_critic, classes).log().mean()
+    discriminators = critic_by_hand(method.style_discriminator, style, c.noise["prior"])
+    discriminators = discriminators + critic_by_hand(method.class_discriminator, classes, one_hot)
+    torch.testing.assert_close(out.losses["discriminators"], discriminators, **CLOSE)
+    fooling = (
+        -chance(method.style_discriminator, style).log().mean()
+        - chance(method.class_discriminator, classes).log().mean()
+    )
     torch.testing.assert_close(out.losses["encoder"], fooling, **CLOSE)
 
 
@@ -65,7 +68,7 @@ def test_each_phase_moves_its_players(monkeypatch):
     encoder = {"autoencoder.encoder"}
     assert moved_by_phase(method, program) == {
         "reconstruction": encoder | {"autoencoder.decoder"},
-        "regularisation": encoder | {"style_critic", "class_critic"},
+        "regularisation": encoder | {"style_discriminator", "class_discriminator"},
         "classification": encoder,
     }
 

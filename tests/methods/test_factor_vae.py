@@ -7,7 +7,7 @@ from torch import nn
 
 from unweave.errors import UserError
 from unweave.methods.factor_vae import FactorVAE
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.ops.total_correlation import permute_latents
 
 
@@ -36,50 +36,50 @@ def shuffled(z_BZ, keys_BZ):
 @pytest.mark.parametrize("one_batch", [False, True])
 def test_losses_are_equation_2_and_algorithm_2(case, one_batch):
     c = case(FactorVAE, one_batch=one_batch)
-    c.method.critic = Critic(3, width=20, depth=2).double()
+    c.method.discriminator = Discriminator(3, width=20, depth=2).double()
     terms, out = c.terms(), c.out(gamma=6.4)
-    q = c.posterior(c.batch.second)
+    q = c.posterior(c.batch.x_other)
     z = terms.z if one_batch else q.mean + q.stddev * c.noise["eps_second"]
 
     def joint(codes):  # D: the probability of being a sample of the joint
-        return c.method.critic(codes).double().softmax(1)[:, 0]
+        return c.method.discriminator(codes).double().softmax(1)[:, 0]
 
     tc = (joint(terms.z) / (1 - joint(terms.z))).log().mean()
-    critic = -0.5 * (joint(terms.z).log() + (1 - joint(shuffled(z, c.noise["perm"]))).log()).mean()
+    discriminator = -0.5 * (joint(terms.z).log() + (1 - joint(shuffled(z, c.noise["perm"]))).log()).mean()
     close = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
     torch.testing.assert_close(out.losses["model"], (terms.recon_B + terms.kl_B).mean() + 6.4 * tc, **close)
-    torch.testing.assert_close(out.losses["critic"].double(), critic, **close)
+    torch.testing.assert_close(out.losses["discriminator"].double(), discriminator, **close)
 
 
 def test_by_hand(case, log2_image):
     """A critic without an opinion: no total correlation, log 2 for each answer, never more right than wrong."""
     c = case(FactorVAE).fix(mean=1.0, var=4.0)
-    for parameter in c.method.critic.parameters():
+    for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)
     out = c.out(gamma=35.0)
     assert out.losses["model"].item() == pytest.approx(log2_image + 3 * (2.0 - math.log(2.0)))
-    assert out.losses["critic"].item() == pytest.approx(math.log(2.0))
+    assert out.losses["discriminator"].item() == pytest.approx(math.log(2.0))
     assert out.logs["tc"].item() == 0.0
 
 
 @pytest.mark.parametrize("one_batch", [False, True])
 def test_which_batch_is_permuted(case, one_batch):
     c = case(FactorVAE, one_batch=one_batch)
-    c.method.critic = Recorder()
+    c.method.discriminator = Recorder()
     c.out(gamma=1.0)
-    scored, (joint, product) = c.method.critic.seen[0], c.method.critic.seen[1].chunk(2)
-    q = c.posterior(c.batch.x if one_batch else c.batch.second)
+    scored, (joint, product) = c.method.discriminator.seen[0], c.method.discriminator.seen[1].chunk(2)
+    q = c.posterior(c.batch.x if one_batch else c.batch.x_other)
     z = q.mean + q.stddev * c.noise["eps" if one_batch else "eps_second"]
     assert torch.equal(scored, joint)
     assert torch.equal(product.sort(0).values, z.sort(0).values) and not torch.equal(product, z)
-    assert ("second" in c.method.needs) != one_batch
+    assert ("x_other" in c.method.needs) != one_batch
 
 
 def test_the_critics_loss_does_not_reach_the_autoencoder(case):
     c = case(FactorVAE)
     out = c.out(gamma=1.0)
     weights = list(c.method.autoencoder.parameters())
-    assert all(g is None for g in torch.autograd.grad(out.losses["critic"], weights, allow_unused=True))
+    assert all(g is None for g in torch.autograd.grad(out.losses["discriminator"], weights, allow_unused=True))
     to_encoder = torch.autograd.grad(out.logs["tc"], c.method.autoencoder.encoder[0][0].weight)[0]
     assert to_encoder.abs().max() > 0
 
@@ -98,28 +98,30 @@ def test_a_trained_critic_knows_the_total_correlation(case, rho):
     """Two normal latents of correlation rho have -log(1 - rho^2) / 2 nats: 0 and 0.51."""
     method = case(FactorVAE, latents=2).method
     torch.manual_seed(0)
-    method.critic = Critic(2, width=32, depth=2)
-    adam = torch.optim.Adam(method.critic.parameters(), lr=3e-3)
+    method.discriminator = Discriminator(2, width=32, depth=2)
+    adam = torch.optim.Adam(method.discriminator.parameters(), lr=3e-3)
     mixing = torch.linalg.cholesky(torch.tensor([[1.0, rho], [rho, 1.0]]))
     for _ in range(200):
         joint, other = (torch.randn(256, 2) @ mixing.T for _ in range(2))
-        loss, _ = method._critic_loss(joint, permute_latents(other, torch.rand(256, 2)))
+        loss, _ = method._discriminator_loss(joint, permute_latents(other, torch.rand(256, 2)))
         adam.zero_grad()
         loss.backward()
         adam.step()
     with torch.no_grad():
-        logits = method.critic(torch.randn(20_000, 2) @ mixing.T)
+        logits = method.discriminator(torch.randn(20_000, 2) @ mixing.T)
     assert (logits[:, 0] - logits[:, 1]).mean().item() == pytest.approx(-0.5 * math.log(1 - rho**2), abs=0.12)
 
 
 def test_the_critic_is_as_wide_as_told(case):
-    c = case(FactorVAE, critic_width=16)
-    assert {layer.out_features for layer in c.method.critic.layers if hasattr(layer, "out_features")} == {16, 2}
+    c = case(FactorVAE, discriminator_width=16)
+    assert {layer.out_features for layer in c.method.discriminator.layers if hasattr(layer, "out_features")} == {16, 2}
     with pytest.raises(UserError, match="critic_width 0"):
-        case(FactorVAE, critic_width=0)
+        case(FactorVAE, discriminator_width=0)
 
 
 def test_the_critic_is_as_deep_as_told(case):
-    assert [len(case(FactorVAE, critic_width=4, critic_depth=n).method.critic.layers) for n in (1, 5)] == [3, 11]
+    assert [
+        len(case(FactorVAE, discriminator_width=4, discriminator_depth=n).method.discriminator.layers) for n in (1, 5)
+    ] == [3, 11]
     with pytest.raises(UserError, match="critic_depth 0 is no number of layers; give at least 1"):
-        case(FactorVAE, critic_depth=0)
+        case(FactorVAE, discriminator_depth=0)

@@ -11,7 +11,7 @@ from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
 from unweave.errors import UserError
 from unweave.methods.group_tcvae import GroupTCVAE
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.ops.permutation import LEVELS, permute_blocks
 
 PAIRS, LATENTS, CONTENT = 6, 4, 1
@@ -48,14 +48,14 @@ class Recorder(nn.Module):
 def test_losses_are_equation_3(paired, level):
     """Pair by pair and image by image, with the sign of the last term as a penalty."""
     c = paired(level=level)
-    c.method.critic = Critic(LATENTS, width=20, depth=2).double()
+    c.method.discriminator = Discriminator(LATENTS, width=20, depth=2).double()
     images, eps = (c.batch.x, c.batch.pair), (c.noise["eps"], c.noise["eps_pair"])
     total, real, made = 0.0, [], []
     for i in range(2):
         q, other = c.posterior(images[i]), c.posterior(images[1 - i])
         z = q.mean + q.stddev * eps[i]
         prior = Independent(Normal(torch.zeros_like(z), 1.0), 1)
-        odds = c.method.critic(z).double().softmax(1)
+        odds = c.method.discriminator(z).double().softmax(1)
         total = total - c.likelihood(z).log_prob(images[i]) + kl_divergence(q, prior)
         total = total + 3.0 * (odds[:, 0] / odds[:, 1]).log()
         for b, shared in enumerate(SHARED):
@@ -67,9 +67,9 @@ def test_losses_are_equation_3(paired, level):
     out = c.out(beta=3.0, gamma=5.0)
     close = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
     torch.testing.assert_close(out.losses["model"], 0.5 * total.mean(), **close)
-    chance = [c.method.critic(torch.cat(of)).double().softmax(1) for of in (real, made)]
-    critic = -0.5 * (chance[0][:, 0].log() + chance[1][:, 1].log()).mean()
-    torch.testing.assert_close(out.losses["critic"].double(), critic, **close)
+    chance = [c.method.discriminator(torch.cat(of)).double().softmax(1) for of in (real, made)]
+    discriminator = -0.5 * (chance[0][:, 0].log() + chance[1][:, 1].log()).mean()
+    torch.testing.assert_close(out.losses["discriminator"].double(), discriminator, **close)
 
 
 def test_shared_kl_of_two_pairs_by_hand(case, fixed_posterior):
@@ -107,12 +107,12 @@ def test_what_is_shared_is_drawn_together_and_the_rest_left_alone(case, fixed_po
 def test_by_hand(paired, log2_image):
     """All posteriors N(1, 4) and a critic without an opinion: nothing but the VAE's loss is left."""
     c = paired().fix(mean=1.0, var=4.0)
-    for parameter in c.method.critic.parameters():
+    for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)
     out = c.out(beta=35.0, gamma=9.0)
     each = 2.0 - np.log(2.0)
     assert out.losses["model"].item() == pytest.approx(log2_image + LATENTS * each)
-    assert out.losses["critic"].item() == pytest.approx(np.log(2.0))
+    assert out.losses["discriminator"].item() == pytest.approx(np.log(2.0))
     assert out.logs["content_kl"].item() == pytest.approx(CONTENT * each)
     assert out.logs["style_kl"].item() == pytest.approx((LATENTS - CONTENT) * each)
     assert out.logs["tc"].item() == out.logs["shared_kl"].item() == 0.0
@@ -122,10 +122,10 @@ def test_by_hand(paired, log2_image):
 def test_samples_of_the_factorisation_never_mix_a_pair(paired, level):
     """First images among themselves, partners among themselves: a pair's two codes are not independent."""
     c = paired(level=level)
-    c.method.critic = Recorder()
+    c.method.discriminator = Recorder()
     c.out(beta=1.0, gamma=1.0)
-    scored, (joint, product) = c.method.critic.seen[0], c.method.critic.seen[1].chunk(2)
-    assert torch.equal(scored, joint) and not c.method.critic.seen[1].requires_grad
+    scored, (joint, product) = c.method.discriminator.seen[0], c.method.discriminator.seen[1].chunk(2)
+    assert torch.equal(scored, joint) and not c.method.discriminator.seen[1].requires_grad
     for codes, samples in zip(joint.chunk(2), product.chunk(2), strict=True):
         assert torch.equal(codes.sort(0).values, samples.sort(0).values)
         assert not (codes == samples).all(1).any()
@@ -135,7 +135,7 @@ def test_the_critics_loss_does_not_reach_the_autoencoder(paired):
     c = paired()
     out = c.out(beta=1.0, gamma=1.0)
     weights = list(c.method.autoencoder.parameters())
-    assert all(g is None for g in torch.autograd.grad(out.losses["critic"], weights, allow_unused=True))
+    assert all(g is None for g in torch.autograd.grad(out.losses["discriminator"], weights, allow_unused=True))
     assert torch.autograd.grad(out.logs["tc"], c.method.autoencoder.encoder[0][0].weight)[0].abs().max() > 0
 
 
@@ -149,11 +149,11 @@ def test_a_trained_critic_knows_the_total_correlation(case, level):
     known = 0.5 * (sum(cov[block][:, block].logdet() for block in BLOCKS[level]) - cov.logdet())
     method = case(GroupTCVAE, latents=4, level=level).method
     torch.manual_seed(0)
-    method.critic = Critic(4, width=64, depth=2)
-    adam = torch.optim.Adam(method.critic.parameters(), lr=3e-3)
+    method.discriminator = Discriminator(4, width=64, depth=2)
+    adam = torch.optim.Adam(method.discriminator.parameters(), lr=3e-3)
     mixing = torch.linalg.cholesky(cov)
     for _ in range(300):
-        loss, _ = method._critic_loss(torch.randn(512, 4) @ mixing.T, torch.rand(256))
+        loss, _ = method._discriminator_loss(torch.randn(512, 4) @ mixing.T, torch.rand(256))
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -175,10 +175,10 @@ def bars():
 @pytest.mark.parametrize(("content", "other"), [("left", "right"), ("right", "left")])
 def test_content_is_what_it_is_told(content, other, monkeypatch, tmp_path):
     """The same seed and images; only what the pairs share differs, and the content latent follows it."""
-    monkeypatch.setattr("unweave.methods.group_tcvae.Critic", functools.partial(Critic, depth=2))
+    monkeypatch.setattr("unweave.methods.group_tcvae.Discriminator", functools.partial(Discriminator, depth=2))
     data = bars()
     told = f"match(content=['{content}'])"
-    options = dict(net="small", latents=2, batch=32, steps=120, lr=2e-3, critic_width=64, supervision=told)
+    options = dict(net="small", latents=2, batch=32, steps=120, lr=2e-3, discriminator_width=64, supervision=told)
     run = uw.train("group_tcvae", data, out=tmp_path / "run", **options)
     every = torch.arange(64)
     codes, factors = run.encode(data.images(every)), data.factors(every).numpy()

@@ -10,16 +10,16 @@ from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.info_vae import DIVERGENCES, InfoVAE
 from unweave.methods.semi_supervised import few_labels
 from unweave.methods.vae import VAE
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
 
 
-def ratio(critic, z):
+def ratio(discriminator, z):
     """log D / (1 - D), D the probability of being a code."""
-    chance = critic(z).softmax(1)[:, 0]
+    chance = discriminator(z).softmax(1)[:, 0]
     return (chance / (1 - chance)).log()
 
 
@@ -50,14 +50,16 @@ def test_loss_with_stein(case):
 
 def test_losses_with_a_critic(case):
     c = case(InfoVAE, divergence="adversarial")
-    c.method.critic = Critic(3, width=20, depth=2).double()
+    c.method.discriminator = Discriminator(3, width=20, depth=2).double()
     terms, out = c.terms(), c.out(alpha=0.3, lambda_=5.0)
-    code, prior = ratio(c.method.critic, terms.z), ratio(c.method.critic, c.noise["prior"])
+    code, prior = ratio(c.method.discriminator, terms.z), ratio(c.method.discriminator, c.noise["prior"])
     expected = terms.recon_B.mean() + 0.7 * terms.kl_B.mean() + 4.3 * code.mean()
     torch.testing.assert_close(out.losses["model"], expected, **CLOSE)
     entropy = -0.5 * (code.sigmoid().log() + (-prior).sigmoid().log()).mean()
-    torch.testing.assert_close(out.losses["critic"], entropy, **CLOSE)
-    assert all(g is None for g in torch.autograd.grad(out.losses["critic"], weights(c.method), allow_unused=True))
+    torch.testing.assert_close(out.losses["discriminator"], entropy, **CLOSE)
+    assert all(
+        g is None for g in torch.autograd.grad(out.losses["discriminator"], weights(c.method), allow_unused=True)
+    )
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
@@ -83,7 +85,7 @@ def test_alpha_1_less_lambda_is_beta_vae(case, divergence):
 def test_alpha_1_lambda_1_with_a_critic_is_the_aae(case):
     """Of a Gaussian encoder, a normal prior, and the generator that minimises the log-ratio: the sum of its phases."""
     c, other = case(InfoVAE, divergence="adversarial"), case(AAE, encoder="gaussian", generator="ratio")
-    for part in ("autoencoder", "critic"):
+    for part in ("autoencoder", "discriminator"):
         setattr(other.method, part, getattr(c.method, part))
     ours = c.out(alpha=1.0, lambda_=1.0)
     first, second = (
@@ -91,7 +93,7 @@ def test_alpha_1_lambda_1_with_a_critic_is_the_aae(case):
     )
     theirs = first._replace(losses={"model": first.losses["model"] + second.losses["encoder"]})
     torch.testing.assert_close(ours.losses["model"], theirs.losses["model"])
-    torch.testing.assert_close(ours.losses["critic"], second.losses["critic"])
+    torch.testing.assert_close(ours.losses["discriminator"], second.losses["discriminator"])
     for a, b in zip(gradients(ours, c.method), gradients(theirs, c.method), strict=True):
         torch.testing.assert_close(a, b)
 
@@ -99,9 +101,9 @@ def test_alpha_1_lambda_1_with_a_critic_is_the_aae(case):
 def test_only_the_adversary_has_a_critic(case):
     for divergence in DIVERGENCES:
         method = case(InfoVAE, divergence=divergence).method
-        players = {"model", "critic"} if divergence == "adversarial" else {"model"}
+        players = {"model", "discriminator"} if divergence == "adversarial" else {"model"}
         assert set(player_parameters(method)) == players
-    assert set(InfoVAE.players) == {"model", "critic"}  # what an instance says is its own
+    assert set(InfoVAE.players) == {"model", "discriminator"}  # what an instance says is its own
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
@@ -110,10 +112,10 @@ def test_the_divergence_pulls_codes_to_the_prior(case, fixed_posterior, divergen
     c = case(InfoVAE, divergence=divergence, batch=64)
     c.method.autoencoder = fixed_posterior([[3.0] * 3] * 64, [[1.0] * 3] * 64)
     if divergence == "adversarial":  # the best critic of N(3, 1) and N(0, 1): log q / p = 3 sum_j z_j - 13.5
-        c.method.critic = nn.Linear(3, 2).double()
+        c.method.discriminator = nn.Linear(3, 2).double()
         with torch.no_grad():
-            c.method.critic.weight.copy_(torch.tensor([[3.0] * 3, [0.0] * 3]))
-            c.method.critic.bias.copy_(torch.tensor([-13.5, 0.0]))
+            c.method.discriminator.weight.copy_(torch.tensor([[3.0] * 3, [0.0] * 3]))
+            c.method.discriminator.bias.copy_(torch.tensor([-13.5, 0.0]))
     slope = torch.autograd.grad(c.out(alpha=1.0, lambda_=1.0).losses["model"], c.method.autoencoder.mean_BZ)[0]
     assert (slope.mean(0) > 0).all()
 

@@ -10,14 +10,14 @@ from torch import nn
 
 import unweave as uw
 from unweave.cli import app
-from unweave.contract import Method, Out, knobs, player_parameters, static_arguments
+from unweave.contract import Method, Out, hyper_params, player_parameters, static_arguments
 from unweave.data.user.arrays import Arrays
-from unweave.engine.loop import advance
+from unweave.engine.loop import train_step
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS, variant
 from unweave.methods.semi_supervised import accepts_labels, few_labels
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.ops.label_terms import LABEL_TERMS
 from unweave.report.command import command_parts
 from unweave.training.build import build, build_program
@@ -33,7 +33,9 @@ ROOMS = "rooms(size=8)"
 @pytest.fixture(autouse=True)
 def small_critics(monkeypatch):
     for name in ("factor_vae", "info_vae"):
-        monkeypatch.setattr(f"unweave.methods.{name}.Critic", lambda latents, **_: Critic(latents, width=16, depth=2))
+        monkeypatch.setattr(
+            f"unweave.methods.{name}.Discriminator", lambda latents, **_: Discriminator(latents, width=16, depth=2)
+        )
 
 
 def labelled_case(case, cls, semi_supervised="xent"):
@@ -73,7 +75,7 @@ def term_by_hand(mean, labels, flavour):
 def test_loss_is_the_methods_and_the_term(case, name, flavour):
     """gamma_sup times the sum over 64 labelled images, or the covariances; nothing else of the method changes."""
     plain, told = case(METHODS[name]), labelled_case(case, METHODS[name], flavour)
-    hyper = {knob: about.default for knob, about in knobs(METHODS[name]).items()}
+    hyper = {knob: about.default for knob, about in hyper_params(METHODS[name]).items()}
     mean = told.method.autoencoder.posterior(told.batch.labelled)[0].tolist()
     term = term_by_hand(mean, told.batch.labels.tolist(), flavour)
     before, after = plain.out(**hyper), told.out(**hyper, gamma_sup=3.0)
@@ -91,12 +93,12 @@ def test_what_it_makes_of_a_class():
     assert told is few_labels(cls) is few_labels(told) is variant(cls, {"semi_supervised": "l2"})
     assert variant(cls, {"beta": 2}) is cls
     assert issubclass(told, cls) and (told.__name__, told.__module__) == (cls.__name__, cls.__module__)
-    assert list(knobs(told)) == ["beta", "gamma_sup"] and knobs(told)["beta"] == knobs(cls)["beta"]
-    assert knobs(told)["gamma_sup"].default == 4.0 and knobs(cls).keys() == {"beta"}
+    assert list(hyper_params(told)) == ["beta", "gamma_sup"] and hyper_params(told)["beta"] == hyper_params(cls)["beta"]
+    assert hyper_params(told)["gamma_sup"].default == 4.0 and hyper_params(cls).keys() == {"beta"}
     assert [*static_arguments(cls), "semi_supervised"] == list(static_arguments(told))
     info = uw.DataInfo((1, 8, 8), 100, labels=(3, 5), labelled=10)
     assert told(info, net="small").needs == ("x", "labelled", "labels")
-    assert few_labels(METHODS["factor_vae"])(info, net="small").needs == ("x", "second", "labelled", "labels")
+    assert few_labels(METHODS["factor_vae"])(info, net="small").needs == ("x", "x_other", "labelled", "labels")
     one_batch = few_labels(METHODS["factor_vae"])(info, net="small", one_batch=True)
     assert one_batch.needs == ("x", "labelled", "labels")
     assert set(few_labels(METHODS["info_vae"])(info, net="small").players) == {"model"}
@@ -105,18 +107,18 @@ def test_what_it_makes_of_a_class():
 class TwoPhases(Method):
     """A method whose model moves in two phases."""
 
-    players = {"model": ("autoencoder",), "critic": ("critic",)}
-    phases = {"judge": ("critic",), "first": ("model",), "second": ("model",)}
+    players = {"model": ("autoencoder",), "discriminator": ("discriminator",)}
+    phases = {"judge": ("discriminator",), "first": ("model",), "second": ("model",)}
 
     def __init__(self, data, *, latents=2):
         super().__init__()
-        self.latents, self.critic = latents, nn.Linear(1, 1)
+        self.latents, self.discriminator = latents, nn.Linear(1, 1)
         self.autoencoder = AutoEncoder(data.shape, latents, "small", "bernoulli")
 
     def forward(self, batch, noise, hyper, step, phase=""):
         loss = self.autoencoder.posterior(batch.x)[0].square().mean()
         if phase == "judge":
-            return Out({"critic": self.critic.weight.sum()}, {"judge": loss})
+            return Out({"discriminator": self.discriminator.weight.sum()}, {"judge": loss})
         return Out({"model": loss}, {"loss" if phase == "first" else "again": loss})
 
 
@@ -135,13 +137,13 @@ def test_one_step_moves_each_player_by_its_own_loss(name):
     config, cls, data = prepare(name, ROOMS, **TOLD)
     method = build(cls, config, data)
     program, state = build_program(config, method, data), initial_state(method)
-    after, logs = advance(program, state)
+    after, logs = train_step(program, state)
     assert all(map(math.isfinite, logs.values())) and "label_loss" in logs
     for names in player_parameters(method).values():
         assert any(not torch.equal(after.params[n], state.params[n]) for n in names)
     still = program.optimizers["model"]._replace(lr=torch.tensor([0.0, 0.0, 1.0, 0.0]))
-    held, _ = advance(program._replace(optimizers={**program.optimizers, "model": still}), state)
-    assert all(torch.equal(held.params[n], state.params[n]) for n in program.owned["model"])
+    held, _ = train_step(program._replace(optimizers={**program.optimizers, "model": still}), state)
+    assert all(torch.equal(held.params[n], state.params[n]) for n in program.parameter_names["model"])
 
 
 @pytest.mark.parametrize("method", ["beta_vae", "factor_vae"])
@@ -155,7 +157,7 @@ def test_among_others_as_alone(method, tmp_path):
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4, msg=n)
         assert trained.folder.logs()[-1] == pytest.approx(alone.folder.logs()[-1], rel=1e-4, abs=1e-4)
     plain = uw.train(method, ROOMS, **TINY, out=tmp_path / "plain")
-    frame = uw.score_runs([*together, plain.folder.path], metrics=["mig"], rows=200)
+    frame = uw.score_runs([*together, plain.folder.path], metrics=["mig"], num_samples=200)
     assert frame["method"].tolist() == [method] * 3 and frame["mig"].notna().all()
     assert frame["semi_supervised"].fillna("none").tolist() == ["xent", "xent", "none"]
 

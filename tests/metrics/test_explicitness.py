@@ -23,7 +23,7 @@ def test_score_is_the_reference(case):
         codes, factors = train[f"{case}/codes"], train[f"{case}/factors"]
         held_out = test[f"{case}/codes"], test[f"{case}/factors"]
     expected = CASES[case]["explicitness"]
-    per_factor = explicitness_per_factor(read_split(codes, factors, test=held_out, seed=0, kinds=None))
+    per_factor = explicitness_per_factor(read_split(codes, factors, test=held_out, seed=0, factor_types=None))
     np.testing.assert_allclose(per_factor, expected["per_factor_test"], atol=2e-3)
     assert per_factor.mean() == pytest.approx(expected["explicitness_score_test"], abs=1e-3)
 

@@ -11,7 +11,7 @@ from sklearn.metrics import mutual_info_score
 
 from unweave.errors import UserError
 from unweave.metrics import information
-from unweave.metrics.histogram_mi import _count_on_device, bin_table, count, count_table, inform
+from unweave.metrics.histogram_mi import _count_on_device, bin_table, count, count_table, information_from_counts
 from unweave.metrics.information import (
     contingency_table,
     dcimig_score,
@@ -26,7 +26,7 @@ from unweave.metrics.information import (
     mutual_information_matrix,
     table_information,
 )
-from unweave.metrics.inputs import classes, read_table, varying
+from unweave.metrics.inputs import classes, read_table, varying_factors
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = json.loads((GOLDEN / "metrics.json").read_text())["cases"]
@@ -241,14 +241,14 @@ def test_counts_are_the_same_whichever_way_they_are_made():
     whole = count_table(table)
     again = count(bin_table(table))
     assert whole.factors == again.factors == (0, 1, 2)
-    found = [classes(table, k) for k in varying(table)]
+    found = [classes(table, k) for k in varying_factors(table)]
     torches = [np.zeros_like(t) for t in whole.tables]
     _count_on_device(table.codes, found, torches, 20, torch.device("cpu"))  # the code a GPU runs
     for one, two, three in zip(whole.tables, again.tables, torches, strict=True):
         np.testing.assert_array_equal(one, two)
         np.testing.assert_array_equal(one, three)
-    doubled = inform(count(bin_table(table), np.full(len(NOISY), 2.0)))
-    np.testing.assert_allclose(doubled.mutual, inform(whole).mutual, atol=1e-12)
+    doubled = information_from_counts(count(bin_table(table), np.full(len(NOISY), 2.0)))
+    np.testing.assert_allclose(doubled.mutual, information_from_counts(whole).mutual, atol=1e-12)
 
 
 def test_mig_by_neighbours_is_near_mig_by_bins():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from unweave.errors import UserError
-from unweave.metrics.inputs import bin_edges, classes, distinct, read_table, read_test, subsample, varying
+from unweave.metrics.inputs import bin_edges, classes, distinct, read_table, read_test, subsample, varying_factors
 
 RNG = np.random.default_rng(0)
 CODES = RNG.normal(size=(100, 3))
@@ -30,18 +30,18 @@ MEASURED = RNG.normal(size=100)
     ],
 )
 def test_kinds_are_told_apart(column, kind):
-    assert read_table(CODES, np.asarray(column)[:, None]).kinds == (kind,)
+    assert read_table(CODES, np.asarray(column)[:, None]).factor_types == (kind,)
 
 
 def test_kinds_are_told_column_by_column_or_given():
     both = np.column_stack([CLASSES, MEASURED])
-    assert read_table(CODES, both).kinds == ("discrete", "continuous")
-    assert read_table(CODES, both, kinds="continuous").kinds == ("continuous", "continuous")
-    assert read_table(CODES, both, kinds=["continuous", "discrete"]).kinds == ("continuous", "discrete")
+    assert read_table(CODES, both).factor_types == ("discrete", "continuous")
+    assert read_table(CODES, both, factor_types="continuous").factor_types == ("continuous", "continuous")
+    assert read_table(CODES, both, factor_types=["continuous", "discrete"]).factor_types == ("continuous", "discrete")
     with pytest.raises(UserError, match="kinds: names 3 factors; accepted is one of each of the 2"):
-        read_table(CODES, both, kinds=["discrete"] * 3)
+        read_table(CODES, both, factor_types=["discrete"] * 3)
     with pytest.raises(UserError, match="kinds: 'ordinal' is unknown; accepted are discrete and continuous"):
-        read_table(CODES, both, kinds="ordinal")
+        read_table(CODES, both, factor_types="ordinal")
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,13 @@ def test_classes_of_a_continuous_factor_are_bins():
 
 
 def test_classes_like_those_of_another_table():
-    train = read_table(CODES[:4], np.array([[1.0], [5.0], [5.0], [8.0]]), kinds="discrete")
-    test = read_table(CODES[:4], np.array([[8.0], [2.0], [1.0], [np.nan]]), kinds="discrete")
+    train = read_table(CODES[:4], np.array([[1.0], [5.0], [5.0], [8.0]]), factor_types="discrete")
+    test = read_table(CODES[:4], np.array([[8.0], [2.0], [1.0], [np.nan]]), factor_types="discrete")
     rows, labels = classes(test, 0, like=train)
     assert rows.tolist() == [0, 1, 2] and labels.tolist() == [2, 3, 0]  # 2.0 was never seen: the class after the last
     measured = read_table(CODES, MEASURED[:, None])
     np.testing.assert_array_equal(classes(measured, 0, like=measured)[1], classes(measured, 0)[1])
-    beyond = read_table(CODES[:2], np.array([[-99.0], [99.0]]), kinds="continuous")
+    beyond = read_table(CODES[:2], np.array([[-99.0], [99.0]]), factor_types="continuous")
     assert classes(beyond, 0, like=measured)[1].tolist() == [0, classes(measured, 0)[1].max()]
 
 
@@ -104,9 +104,9 @@ def test_distinct_equals_unique():
 
 def test_factors_that_vary():
     factors = np.column_stack([np.zeros(100), CLASSES, np.full(100, np.nan), np.where(CLASSES == 0, 1.0, np.nan)])
-    assert varying(read_table(CODES, factors)) == [1]
+    assert varying_factors(read_table(CODES, factors)) == [1]
     with pytest.raises(UserError, match="factors: no column varies over 100 rows"):
-        varying(read_table(CODES, factors[:, [0, 2, 3]]))
+        varying_factors(read_table(CODES, factors[:, [0, 2, 3]]))
 
 
 def test_edges_are_those_of_np_histogram():
@@ -136,7 +136,7 @@ def test_split_of_a_large_table_takes_the_fields_numbers():
 def test_a_given_test_set_must_fit():
     table = read_table(CODES, np.column_stack([CLASSES, MEASURED]))
     train, test = read_test(table, (CODES[:9], np.zeros((9, 2))), 0)
-    assert train is table and test.kinds == table.kinds and len(test.codes) == 9
+    assert train is table and test.factor_types == table.factor_types and len(test.codes) == 9
     with pytest.raises(UserError, match="test: its codes have 2 columns; accepted are the 3"):
         read_test(table, (CODES[:9, :2], np.zeros((9, 2))), 0)
     with pytest.raises(UserError, match="test: its factors have 1 columns; accepted are the 2"):

@@ -38,7 +38,7 @@ def test_r2_flavour_is_the_reference(case):
     ours = sap_matrix(codes, factors, flavour="r2", test=test)
     np.testing.assert_allclose(ours, expected["score_matrix"], atol=1e-6)
     assert sap_score(codes, factors, flavour="r2", test=test) == pytest.approx(expected["SAP_score"], abs=1e-6)
-    measured = sap_score(codes, factors.astype(float), test=test, kinds="continuous")
+    measured = sap_score(codes, factors.astype(float), test=test, factor_types="continuous")
     assert measured == pytest.approx(expected["SAP_score"], abs=1e-6)
 
 

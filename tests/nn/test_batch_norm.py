@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from unweave.nn.batch_norm import SHARPNESS, BatchNorm, NormedEncoder
+from unweave.nn.batch_norm import SHARPNESS, BatchNorm, BatchNormEncoder
 from unweave.nn.networks import build_networks
 
 
@@ -50,7 +50,7 @@ def test_ten_equally_common_classes_can_be_told_with_certainty_from_the_start():
 def test_every_dense_layer_but_the_last_is_normalised(net):
     torch.manual_seed(0)
     encoder = build_networks(net, (1, 8, 8), 6)[0]
-    normed = NormedEncoder(encoder, classes=4)
+    normed = BatchNormEncoder(encoder, classes=4)
     before = sum(isinstance(layer, nn.Linear) for layer in encoder) - 1
     assert len(normed.norms) == before == {"makhzani": 2, "small": 1}[net]
     biases = [layer.bias is not None for layer in encoder if isinstance(layer, nn.Linear)]
@@ -66,6 +66,6 @@ def test_every_dense_layer_but_the_last_is_normalised(net):
 def test_nothing_is_normalised_unless_asked():
     torch.manual_seed(0)
     encoder = build_networks("makhzani", (1, 8, 8), 6)[0]
-    normed, x = NormedEncoder(encoder, hidden=False), torch.rand(5, 1, 8, 8)
+    normed, x = BatchNormEncoder(encoder, hidden=False), torch.rand(5, 1, 8, 8)
     outputs, state = normed.batch(x, "encoder")
     assert not state and torch.equal(outputs, encoder(x))

@@ -6,28 +6,28 @@ from torch import nn
 
 from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder
-from unweave.nn.discriminator import Critic, contest
-from unweave.nn.heads import at_least, batch_heads, heads
+from unweave.nn.batch_norm import BatchNormEncoder
+from unweave.nn.discriminator import Discriminator, adversarial_losses
+from unweave.nn.heads import batch_heads, check_minimum, heads
 
 
 def test_contest_of_a_critic_without_an_opinion():
-    critic = Critic(2, width=8, depth=1)
-    for parameter in critic.parameters():
+    discriminator = Discriminator(2, width=8, depth=1)
+    for parameter in discriminator.parameters():
         nn.init.zeros_(parameter)
-    found = contest(critic, torch.randn(6, 2), torch.randn(6, 2))
-    assert found.critic.item() == found.generator.item() == pytest.approx(math.log(2.0))
+    found = adversarial_losses(discriminator, torch.randn(6, 2), torch.randn(6, 2))
+    assert found.discriminator.item() == found.generator.item() == pytest.approx(math.log(2.0))
 
 
 def test_contest_of_the_best_critic_of_two_gaussians():
     """Codes from N(1, 1), prior N(0, 1): log q / p = z - 1/2. The critic is right with probability Phi(1/2)."""
-    critic = nn.Linear(1, 2)
+    discriminator = nn.Linear(1, 2)
     with torch.no_grad():
-        critic.weight.copy_(torch.tensor([[1.0], [0.0]]))
-        critic.bias.copy_(torch.tensor([-0.5, 0.0]))
+        discriminator.weight.copy_(torch.tensor([[1.0], [0.0]]))
+        discriminator.bias.copy_(torch.tensor([-0.5, 0.0]))
     draw = torch.Generator().manual_seed(0)
     codes, prior = torch.randn(2, 100_000, 1, generator=draw)
-    found = contest(critic, codes + 1.0, prior, "ratio")
+    found = adversarial_losses(discriminator, codes + 1.0, prior, "ratio")
     assert found.accuracy.item() == pytest.approx(0.6915, abs=0.005)
     assert found.generator.item() == pytest.approx(0.5, abs=0.01)  # KL(N(1, 1) || N(0, 1))
 
@@ -42,7 +42,7 @@ def test_heads_are_the_first_half_of_the_outputs():
 
 def test_a_batch_of_a_normed_encoder_and_its_state_by_name():
     auto = AutoEncoder((1, 8, 8), 5, "small", "bernoulli")
-    auto.encoder = NormedEncoder(auto.encoder, classes=2)
+    auto.encoder = BatchNormEncoder(auto.encoder, classes=2)
     x = torch.rand(4, 1, 8, 8)
     found, state = batch_heads(auto, x, 2)
     assert set(state) <= set(auto.state_dict(prefix="autoencoder.")) and len(state) == 4
@@ -53,12 +53,12 @@ def test_a_batch_of_a_normed_encoder_and_its_state_by_name():
 
 def test_an_encoder_without_norms_says_of_a_batch_what_it_says_of_each():
     auto, x = AutoEncoder((1, 8, 8), 5, "small", "bernoulli"), torch.rand(4, 1, 8, 8)
-    auto.encoder = NormedEncoder(auto.encoder, hidden=False)
+    auto.encoder = BatchNormEncoder(auto.encoder, hidden=False)
     found, state = batch_heads(auto, x, 2)
     assert not state and torch.equal(found.code, heads(auto, x, 2).code)
 
 
 def test_at_least():
-    assert at_least("clusters", 2, 2) == 2
+    assert check_minimum("clusters", 2, 2) == 2
     with pytest.raises(UserError, match="clusters 1 is too small; use 2 or more"):
-        at_least("clusters", 1, 2)
+        check_minimum("clusters", 1, 2)

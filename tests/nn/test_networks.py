@@ -8,8 +8,8 @@ from torch.distributions import Bernoulli, Laplace, Normal
 
 from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder, negative_log_likelihood
-from unweave.nn.discriminator import Critic
-from unweave.nn.networks import NETWORKS, build_networks, starting
+from unweave.nn.discriminator import Discriminator
+from unweave.nn.networks import NETWORKS, build_networks, weight_init
 
 
 def convolutions(module):
@@ -58,7 +58,7 @@ def test_parameter_counts():
     up = convolution(64, 64, 4) + convolution(64, 32, 4) + convolution(32, 32, 4) + convolution(32, 1, 4)
     assert count(encoder) == down + layer(1024, 256) + layer(256, 20)
     assert count(decoder) == layer(10, 256) + layer(256, 1024) + up
-    assert count(Critic(10)) == layer(10, 1000) + 5 * layer(1000, 1000) + layer(1000, 2)
+    assert count(Discriminator(10)) == layer(10, 1000) + 5 * layer(1000, 1000) + layer(1000, 2)
 
 
 @pytest.mark.parametrize("net", NETWORKS)
@@ -108,7 +108,7 @@ def test_glorot_uniform_weights_and_zero_biases(net):
     torch.manual_seed(0)
     pair = build_networks(net, (3, 32, 32), 10)
     layers = [p for half in pair for p in half if hasattr(p, "weight")]
-    for layer in [*layers, *(p for p in Critic(10).layers if hasattr(p, "weight"))]:
+    for layer in [*layers, *(p for p in Discriminator(10).layers if hasattr(p, "weight"))]:
         weight = layer.weight.detach()
         bound = math.sqrt(6 / ((weight.shape[0] + weight.shape[1]) * math.prod(weight.shape[2:])))
         assert 0.9 * bound < weight.abs().max() <= bound
@@ -160,10 +160,12 @@ def test_makhzani_has_two_hidden_layers_of_1000_each_way():
 @pytest.mark.parametrize("net", NETWORKS)
 def test_weights_start_normal_where_told(net):
     torch.manual_seed(0)
-    with starting("normal(0.02)"):
-        pair, critic = build_networks(net, (3, 32, 32), 10), Critic(10)
-    after = Critic(10)
-    layers = [p for half in (*pair, critic.layers) for p in half.modules() if getattr(p, "weight", None) is not None]
+    with weight_init("normal(0.02)"):
+        pair, discriminator = build_networks(net, (3, 32, 32), 10), Discriminator(10)
+    after = Discriminator(10)
+    layers = [
+        p for half in (*pair, discriminator.layers) for p in half.modules() if getattr(p, "weight", None) is not None
+    ]
     for layer in layers:
         assert layer.weight.std().item() == pytest.approx(0.02, rel=0.2)
         assert layer.weight.abs().max() > 0.04  # a uniform draw of this deviation ends at 0.035
@@ -171,8 +173,8 @@ def test_weights_start_normal_where_told(net):
     assert after.layers[2].weight.std().item() == pytest.approx(math.sqrt(2 / 2000), rel=0.02)
 
 
-@pytest.mark.parametrize("start", ["xavier", "normal", "normal()", "normal(0)", "normal(-1)", "normal(a b)"])
-def test_a_start_that_is_none_is_refused(start):
-    message = re.escape(f"start '{start}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
-    with pytest.raises(UserError, match=message), starting(start):
+@pytest.mark.parametrize("init", ["xavier", "normal", "normal()", "normal(0)", "normal(-1)", "normal(a b)"])
+def test_a_start_that_is_none_is_refused(init):
+    message = re.escape(f"start '{init}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
+    with pytest.raises(UserError, match=message), weight_init(init):
         pass

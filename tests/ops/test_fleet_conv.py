@@ -8,14 +8,14 @@ import torch.nn.functional as F
 from interpreted import needs_triton, run_interpreted
 from torch.func import vmap
 
-from unweave.nn.conv import Double, Halve, Stack, convolutions
+from unweave.nn.conv import ConvStack, DownConv2d, UpConv2d, conv_implementation
 from unweave.ops import fleet_conv
 
 
 def stack(channels):
     torch.manual_seed(0)
-    down = [Halve(channels, 6, 4, relu=True), Halve(6, 5, 2, relu=True)]
-    return Stack(*down, Double(5, 4, relu=True), Double(4, channels)).double()
+    down = [DownConv2d(channels, 6, 4, relu=True), DownConv2d(6, 5, 2, relu=True)]
+    return ConvStack(*down, UpConv2d(5, 4, relu=True), UpConv2d(4, channels)).double()
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -26,15 +26,15 @@ def test_replicas_are_models_of_their_own(channels):
     x = torch.randn(3, 2, channels, 8, 12, dtype=torch.float64)
     probe = torch.randn(3, 2, channels, 8, 12, dtype=torch.float64)
 
-    def gradients(way):
+    def gradients(implementation):
         leaves = {n: t.clone().requires_grad_() for n, t in params.items()}
         image = x.clone().requires_grad_()
 
         def one(mine, picture):
             return torch.func.functional_call(layers, mine, (picture,))
 
-        with convolutions(way):
-            if way == "fleet":
+        with conv_implementation(implementation):
+            if implementation == "fleet":
                 out = vmap(one)(leaves, image)
             else:
                 out = torch.stack([one({n: leaves[n][r] for n in names}, image[r]) for r in range(3)])
@@ -46,7 +46,7 @@ def test_replicas_are_models_of_their_own(channels):
 
 def test_one_model_without_mapping():
     layers, x = stack(1), torch.randn(2, 1, 8, 8, dtype=torch.float64)
-    with convolutions("fleet"):
+    with conv_implementation("fleet"):
         ours = layers(x)
     torch.testing.assert_close(ours, layers(x))
 
@@ -54,7 +54,7 @@ def test_one_model_without_mapping():
 def test_an_image_that_is_the_same_for_all():
     layers, x = stack(1), torch.randn(2, 1, 8, 8, dtype=torch.float64)
     params = {n: torch.stack([p.detach(), 2 * p.detach()]) for n, p in layers.named_parameters()}
-    with convolutions("fleet"):
+    with conv_implementation("fleet"):
         both = vmap(lambda mine: torch.func.functional_call(layers, mine, (x,)))(params)
     torch.testing.assert_close(both[0], layers(x))
 

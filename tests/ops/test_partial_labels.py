@@ -7,10 +7,10 @@ from unweave.ops.partial_labels import (
     binary_sample,
     cross_entropy,
     marginal_bound,
-    mistakes,
     one_hot,
     squared_hinge,
-    unsure,
+    unlabelled_loss,
+    zero_one_loss,
 )
 
 LOGITS = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]], dtype=torch.float64)
@@ -47,7 +47,7 @@ def test_losses_of_a_support_vector_machine():
     score, sign = torch.tensor([[2.0, 0.5, -1.0]]), torch.tensor([[1.0, 1.0, 1.0]])
     assert squared_hinge(score, sign).tolist() == [[0.0, 0.25, 4.0]]
     assert squared_hinge(score, -sign).tolist() == [[9.0, 2.25, 0.0]]
-    assert unsure(score)[0].tolist() == pytest.approx([math.exp(-12.0), math.exp(-0.75), math.exp(-3.0)])
+    assert unlabelled_loss(score)[0].tolist() == pytest.approx([math.exp(-12.0), math.exp(-0.75), math.exp(-3.0)])
 
 
 def test_cross_entropy_by_hand_and_unknown_labels():
@@ -63,8 +63,8 @@ def test_an_unknown_label_has_no_gradient():
 
 
 def test_mistakes():
-    assert mistakes(LOGITS, torch.tensor([0, 1, 1])).tolist() == [0.0, 1.0, 0.0]
-    assert mistakes(LOGITS, torch.tensor([-1, -1, -1])).sum() == 0
+    assert zero_one_loss(LOGITS, torch.tensor([0, 1, 1])).tolist() == [0.0, 1.0, 0.0]
+    assert zero_one_loss(LOGITS, torch.tensor([-1, -1, -1])).sum() == 0
 
 
 def test_for_many_replicas_at_once():

@@ -28,7 +28,7 @@ def parsed(command):
 
 
 def test_command_repeats_the_run(tmp_path):
-    given = {"beta": "linear(0, 4.5, 1000, 20)", "lr": "linear(1e-3, 1e-05, 3)", "clip": 2.5, "start": "normal(0.01)"}
+    given = {"beta": "linear(0, 4.5, 1000, 20)", "lr": "linear(1e-3, 1e-05, 3)", "clip": 2.5, "init": "normal(0.01)"}
     given |= {"likelihood": "gaussian"}
     config = uw.train("beta_vae", "digits(size=8)", out=tmp_path / "a", **TINY, **given).config
     assert repeat_command({**config, "precision": "bf16", "engine": "loop"}).endswith("--precision bf16 --engine loop")
@@ -64,9 +64,11 @@ def test_command_of_two_stages_says_no_rate_that_is_their_own():
 @pytest.mark.parametrize("name", list(METHODS))
 def test_command_leaves_defaults_out_and_keeps_the_rest(name):
     fixed, hyper = resolve(METHODS[name], {"latents": 7})
-    recipe = {p: {"lr": 1e-4, "clip": 0.0, **METHODS[name].recipe.get(p, {})} for p in METHODS[name].players}
+    optimizer_defaults = {
+        p: {"lr": 1e-4, "clip": 0.0, **METHODS[name].optimizer_defaults.get(p, {})} for p in METHODS[name].players
+    }
     config = {"method": name, "arguments": fixed, "hyper": hyper, "data": "sprites", "supervision": "pairs(k=1)",
-              "data_options": {"size": 32, "antialias": 1}, "steps": 5, "batch": 64, "seed": 3, "optimizer": recipe,
+              "data_options": {"size": 32, "antialias": 1}, "steps": 5, "batch": 64, "seed": 3, "optimizer": optimizer_defaults,
               "precision": "float32", "engine": "auto"}  # fmt: skip
     method, options, settings = parsed(repeat_command(config))
     assert method == name

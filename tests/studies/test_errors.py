@@ -11,8 +11,8 @@ from unweave.cli.app import app
 from unweave.data import load_data
 from unweave.errors import UserError
 from unweave.studies import STUDIES, kingma2014, makhzani2015
-from unweave.studies.study import held_out
-from unweave.studies.work import chosen_runs
+from unweave.studies.study import held_out_data
+from unweave.studies.work import select_runs
 
 SMALL = {"steps": 3, "batch": 16, "latents": 2, "device": "cpu"}
 
@@ -24,17 +24,17 @@ def mnist(tmp_path, monkeypatch):
 
 
 def test_what_is_held_out_is_the_rest(mnist):
-    test = held_out(load_data("mnist", part="train", size=28, path=mnist))
+    test = held_out_data(load_data("mnist", part="train", size=28, path=mnist))
     assert test.size == 20 and test.options == {"path": str(mnist), "part": "test", "size": 28}
     train = load_data("split(data='digits', part='train', fraction=0.75)")
-    rest = held_out(train)
+    rest = held_out_data(train)
     assert sorted([*train.index_N.tolist(), *rest.index_N.tolist()]) == list(range(1797))
 
 
 def test_the_classes_of_test_images_are_counted(mnist, tmp_path):
     data = load_data("mnist", part="train", size=28, path=mnist)
     run = uw.train("m2", data, supervision="labels(n=20, balanced=True)", out=tmp_path / "run", **SMALL)
-    test = held_out(run.data)
+    test = held_out_data(run.data)
     found = run.representation.classify(test.images(torch.arange(20)))[0].argmax(1)
     wrong = sum(int(found[n]) != n % 10 for n in range(20))
     assert 0 < wrong < 20  # else this would show little
@@ -51,7 +51,7 @@ def test_clusters_are_named_by_training_images(method, mnist, tmp_path):
             return run.method.probabilities(images)
         return run.representation.encode(images)[:, -4:]
 
-    last, test = chances(data.images(torch.arange(50, 60))), held_out(data)  # the last sixth
+    last, test = chances(data.images(torch.arange(50, 60))), held_out_data(data)  # the last sixth
     names = [int(last[:, y].argmax()) % 10 for y in range(4)]
     found = chances(test.images(torch.arange(20))).argmax(1)
     wrong = sum(names[int(found[n])] != n % 10 for n in range(20))
@@ -87,7 +87,7 @@ def test_from_files_to_a_table_beside_the_published(only, tmp_path, monkeypatch)
 
 def test_data_without_files_has_no_path(tmp_path):
     with pytest.raises(UserError, match=r"path 'here' is given, but data 'split\(.*' has no files; choose"):
-        chosen_runs(STUDIES["kingma2014"], "quick", path="here")
+        select_runs(STUDIES["kingma2014"], "quick", path="here")
 
 
 def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
@@ -95,21 +95,21 @@ def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
     with pytest.raises(
         UserError, match=r"nowhere' does not exist; give the folder with the files of fashion_mnist, mnist"
     ):
-        chosen_runs(study, "full", path=tmp_path / "nowhere")
+        select_runs(study, "full", path=tmp_path / "nowhere")
     with pytest.raises(
         UserError, match=r"has no folder 'fashion_mnist'; give the files of each set \(fashion_mnist, mnist\)"
     ):
-        chosen_runs(study, "full", path=tmp_path)
-    one = chosen_runs(study, "full", only={"data": ["mnist"]}, path=tmp_path)
+        select_runs(study, "full", path=tmp_path)
+    one = select_runs(study, "full", only={"data": ["mnist"]}, path=tmp_path)
     assert {run["data"] for run in one} == {f"mnist(part='train', size=28, path='{tmp_path}')"}
     for name in ("mnist", "fashion_mnist"):
         (tmp_path / name).mkdir()
-    both = chosen_runs(study, "full", path=tmp_path)
+    both = select_runs(study, "full", path=tmp_path)
     assert {run["data"] for run in both} == {
         f"{name}(part='train', size=28, path='{tmp_path / name}')" for name in ("mnist", "fashion_mnist")
     }
 
 
 def test_sets_without_files_are_left_as_they_are(tmp_path):
-    runs = chosen_runs(STUDIES["zhao2019"], "full", path=tmp_path)
+    runs = select_runs(STUDIES["zhao2019"], "full", path=tmp_path)
     assert {run["data"] for run in runs} == {"sprites", f"mnist(part='train', path='{tmp_path}')"}

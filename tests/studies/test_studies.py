@@ -12,7 +12,7 @@ from unweave.data import load_data
 from unweave.metrics import METRICS
 from unweave.studies import STUDIES
 from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
-from unweave.studies.work import cohorts, folder_name
+from unweave.studies.work import folder_name, group_compatible_runs
 
 # What no metric gives: test errors in per cent, likelihoods in nats of images of 32 x 32.
 HIGHEST = {"kingma2014": 100, "makhzani2015": 100, "zhao2019": 710}
@@ -43,7 +43,7 @@ def data_of(tmp_path_factory):
 def test_every_run_can_be_trained(name, scale, monkeypatch, data_of):
     """One of each fleet is prepared, data and supervision included; of all others the hyper-parameters are read."""
     monkeypatch.setattr(train, "environment", dict)  # asks git, which takes longer than all else
-    for cohort in cohorts(STUDIES[name].runs(scale)):
+    for cohort in group_compatible_runs(STUDIES[name].runs(scale)):
         options = [{k: v for k, v in run.items() if k not in ("method", "data")} for run in cohort]
         first = cohort[0]
         config = train.prepare(first["method"], data_of(first["data"]), device="cpu", **options[0]).config
@@ -68,7 +68,7 @@ def test_rows_and_folders_tell_runs_apart(name, scale):
     assert all(found == list(range(len(found))) and len(found) > 1 for found in seeds.values()), (
         "runs of one row differ"
     )
-    assert sum(map(len, cohorts(runs))) == len(runs)
+    assert sum(map(len, group_compatible_runs(runs))) == len(runs)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -78,12 +78,12 @@ def test_published_numbers_have_provenance_and_a_row_to_stand_beside(name):
     seen = set()
     for number in study.published:
         assert number.provenance in PROVENANCE and number.statistic in STATISTICS and number.source
-        assert number.row in rows and (not number.over or number.over in rows)
+        assert number.row in rows and (not number.ratio_to or number.ratio_to in rows)
         assert number.score in study.scores
-        low, high = number.ends
+        low, high = number.interval
         assert low < high if isinstance(number.value, tuple) else math.isfinite(low)
-        assert number.over or 0 <= low <= high <= HIGHEST.get(name, 1)
-        key = (number.row, number.score, number.statistic, number.source, number.over)
+        assert number.ratio_to or 0 <= low <= high <= HIGHEST.get(name, 1)
+        key = (number.row, number.score, number.statistic, number.source, number.ratio_to)
         assert key not in seen
         seen.add(key)
 

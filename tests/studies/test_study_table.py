@@ -9,7 +9,7 @@ from tiny_study import TINY
 
 from unweave.errors import UserError
 from unweave.studies.study import Published
-from unweave.studies.table import beside, lines, long_table, read_scores, shown_scores, verdict
+from unweave.studies.table import compare_with_published, long_table, read_scores, shown_scores, table_rows, verdict
 
 MIG = {("vae", None): (0.1, 0.2), ("beta_vae", 1): (0.05, 0.15), ("beta_vae", 4): (0.2, 0.4)}
 
@@ -29,7 +29,7 @@ def made(scale="full", keep=lambda method, beta, seed: True):
 
 
 def test_a_family_stands_over_its_settings():
-    found = lines(TINY, made().sample(frac=1, random_state=0))
+    found = table_rows(TINY, made().sample(frac=1, random_state=0))
     assert [(line.name, line.pooled, len(line.runs)) for line in found] == [
         ("vae on rooms", False, 2),
         ("beta_vae on rooms", True, 4),
@@ -39,7 +39,7 @@ def test_a_family_stands_over_its_settings():
 
 
 def test_published_numbers_stand_beside_the_same_statistic_of_ours():
-    told = beside(TINY, lines(TINY, made()), "full")
+    told = compare_with_published(TINY, table_rows(TINY, made()), "full")
     found = {(item.published.row, item.published.score, item.published.statistic): item for item in told}
     spread = found["beta_vae on rooms", "mig", "range"]
     assert (spread.n, spread.low, spread.high, spread.verdict) == (4, 0.05, 0.4, "inside (2 of 4 runs)")
@@ -64,19 +64,23 @@ def test_published_numbers_stand_beside_the_same_statistic_of_ours():
 def test_what_is_no_ratio_is_said_and_not_judged(scores, others, why):
     frame = made(keep=lambda method, beta, seed: beta != 1)
     frame["mig"] = [*others, *scores]
-    (item,) = (item for item in beside(TINY, lines(TINY, frame), "full") if item.published.over)
+    (item,) = (
+        item for item in compare_with_published(TINY, table_rows(TINY, frame), "full") if item.published.ratio_to
+    )
     assert math.isnan(item.ours) and item.verdict == "" and item.note == why
     assert why in long_table(TINY, frame)["note"].tolist()
     frame["mig"] = [0.1, 0.2, 0.0, 0.0]
-    (item,) = (item for item in beside(TINY, lines(TINY, frame), "full") if item.published.over)
+    (item,) = (
+        item for item in compare_with_published(TINY, table_rows(TINY, frame), "full") if item.published.ratio_to
+    )
     assert (item.ours, item.verdict, item.note) == (0.0, "-2.000", "")
 
 
 def test_a_family_with_one_setting_is_one_row_that_answers_to_both_names():
     frame = made(keep=lambda method, beta, seed: beta == 4)
-    found = lines(TINY, frame)
+    found = table_rows(TINY, frame)
     assert [line.name for line in found] == ["beta_vae on rooms, beta=4"]
-    assert {item.published.row for item in beside(TINY, found, "full")} == {
+    assert {item.published.row for item in compare_with_published(TINY, found, "full")} == {
         "beta_vae on rooms",
         "beta_vae on rooms, beta=4",
     }  # and no ratio, for the other method was not run
@@ -102,7 +106,7 @@ def test_verdicts(value, ours, word):
 def test_runs_that_diverged_count_in_no_number():
     frame = made()
     frame.loc[frame["mig"] == 0.4, "diverged"] = 2.0
-    last = lines(TINY, frame)[-1]
+    last = table_rows(TINY, frame)[-1]
     assert last.values("mig").tolist() == [0.2] and len(last.runs) == 2
     assert last.values("sap").size == 0
 

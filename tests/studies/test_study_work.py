@@ -9,11 +9,11 @@ from tiny_study import TINY
 from unweave.errors import UserError
 from unweave.evaluation import compare
 from unweave.studies import work
-from unweave.studies.work import chosen_runs, cohorts, folder_name, scale_name, score_study, train_study
+from unweave.studies.work import folder_name, group_compatible_runs, scale_name, score_study, select_runs, train_study
 
 
 def names(**options):
-    return [folder_name(TINY, run) for run in chosen_runs(TINY, "full", **options)]
+    return [folder_name(TINY, run) for run in select_runs(TINY, "full", **options)]
 
 
 def test_runs_are_chosen_by_what_they_are():
@@ -26,7 +26,7 @@ def test_runs_are_chosen_by_what_they_are():
     ]
     assert names(only={"method": ["vae"]}, seeds=[7, 9]) == ["vae-rooms-seed7", "vae-rooms-seed9"]
     assert all(
-        run["steps"] == 9 and "precision" not in run for run in chosen_runs(TINY, "quick", steps=9, precision=None)
+        run["steps"] == 9 and "precision" not in run for run in select_runs(TINY, "quick", steps=9, precision=None)
     )
 
 
@@ -41,13 +41,13 @@ def test_runs_are_chosen_by_what_they_are():
 )
 def test_a_choice_of_nothing_is_refused(scale, only, message):
     with pytest.raises(UserError, match=message):
-        chosen_runs(TINY, scale, only=only)
+        select_runs(TINY, scale, only=only)
 
 
 def test_runs_that_differ_in_seed_and_strength_alone_step_together():
-    runs = chosen_runs(TINY, "full")
-    assert [len(cohort) for cohort in cohorts(runs)] == [2, 4]
-    assert len(cohorts([*runs, {**runs[-1], "steps": 5}])) == 3
+    runs = select_runs(TINY, "full")
+    assert [len(cohort) for cohort in group_compatible_runs(runs)] == [2, 4]
+    assert len(group_compatible_runs([*runs, {**runs[-1], "steps": 5}])) == 3
 
 
 def test_another_number_of_steps_is_another_scale():
@@ -59,7 +59,7 @@ def score(runs, done):
 
 
 def test_runs_are_trained_once_timed_and_scored(tmp_path, monkeypatch):
-    runs = chosen_runs(TINY, "quick", device="cpu")
+    runs = select_runs(TINY, "quick", device="cpu")
     seen = []
     done = train_study(TINY, runs, tmp_path, observe=seen.append)
     assert all(result.folder.finished for result in done)
@@ -83,10 +83,10 @@ def test_runs_are_trained_once_timed_and_scored(tmp_path, monkeypatch):
 
 
 def test_further_seeds_join_without_touching_what_is_there(tmp_path):
-    first = chosen_runs(TINY, "quick", device="cpu", only={"beta": ["4"]})
+    first = select_runs(TINY, "quick", device="cpu", only={"beta": ["4"]})
     train_study(TINY, first, tmp_path)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*.*")}
-    runs = chosen_runs(TINY, "quick", device="cpu", only={"beta": ["4"]}, seeds=[0, 1, 2])
+    runs = select_runs(TINY, "quick", device="cpu", only={"beta": ["4"]}, seeds=[0, 1, 2])
     done = train_study(TINY, runs, tmp_path)
     assert [result.folder.path.name for result in done] == [folder_name(TINY, run) for run in runs]
     assert {p: p.read_bytes() for p in before} == before
@@ -94,7 +94,7 @@ def test_further_seeds_join_without_touching_what_is_there(tmp_path):
 
 
 def test_scores_of_other_codes_are_not_taken_for_these(tmp_path):
-    runs = chosen_runs(TINY, "quick", device="cpu", only={"method": ["vae"]})
+    runs = select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]})
     done = train_study(TINY, runs, tmp_path)
     frame = score(runs, done)
     stored = done[0].folder.path / "scores.json"
@@ -106,7 +106,7 @@ def test_scores_of_other_codes_are_not_taken_for_these(tmp_path):
 
 
 def test_when_the_time_is_up_the_rest_waits(tmp_path, monkeypatch):
-    runs = chosen_runs(TINY, "quick", device="cpu")
+    runs = select_runs(TINY, "quick", device="cpu")
     now = [0.0]
     monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
 
@@ -125,19 +125,19 @@ def test_when_the_time_is_up_the_rest_waits(tmp_path, monkeypatch):
 
 
 def test_a_run_that_diverges_is_counted_and_has_no_scores(tmp_path):
-    runs = chosen_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}, lr=1e30)
+    runs = select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}, lr=1e30)
     frame = score(runs, train_study(TINY, runs, tmp_path))
     assert frame["diverged"].notna().all() and "mig" not in frame
 
 
 def test_a_study_may_bring_scores_of_its_own(tmp_path):
-    runs = chosen_runs(TINY, "quick", device="cpu", only={"method": ["vae"]})
+    runs = select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]})
     study = TINY._replace(scores=("mig", "error"), extra=lambda run: {"error": 0.1 * run.representation.latents})
     frame = score_study(study, "full", runs, train_study(study, runs, tmp_path), label="full", device="cpu")
     assert study.metrics("full") == ["mig"] and frame["error"][0] == pytest.approx(0.3)
 
 
 def test_a_folder_of_other_runs_is_refused(tmp_path):
-    train_study(TINY, chosen_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}), tmp_path)
+    train_study(TINY, select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}), tmp_path)
     with pytest.raises(UserError, match="is another run: its steps is 3, not 4"):
-        train_study(TINY, chosen_runs(TINY, "quick", device="cpu", steps=4, only={"method": ["vae"]}), tmp_path)
+        train_study(TINY, select_runs(TINY, "quick", device="cpu", steps=4, only={"method": ["vae"]}), tmp_path)

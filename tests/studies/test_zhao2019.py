@@ -6,7 +6,7 @@ import math
 from unweave.evaluation.prior_match import fit_classifier
 from unweave.studies import STUDIES, zhao2019
 from unweave.studies.study import base_name
-from unweave.studies.work import chosen_runs, score_study, train_study
+from unweave.studies.work import score_study, select_runs, train_study
 
 STUDY = STUDIES["zhao2019"]
 
@@ -30,7 +30,7 @@ def test_every_divergence_stands_beside_aae_and_vae_on_the_same_terms():
 def test_a_run_is_scored_by_the_study_alone(tmp_path, monkeypatch):
     """Every score it shows is there and finite."""
     monkeypatch.setattr(zhao2019, "fit_classifier", functools.partial(fit_classifier, steps=60))
-    runs = chosen_runs(STUDY, "quick", only={"method": ["vae"]}, seeds=[0], steps=3, device="cpu")
+    runs = select_runs(STUDY, "quick", only={"method": ["vae"]}, seeds=[0], steps=3, device="cpu")
     frame = score_study(STUDY, "quick", runs, train_study(STUDY, runs, tmp_path), label="3 steps", device="cpu")
     found = frame.iloc[0]
     assert all(math.isfinite(found[name]) for name in STUDY.scores)

@@ -5,13 +5,13 @@ import torch
 
 from unweave.errors import UserError
 from unweave.methods import METHODS
-from unweave.training.build import optimizer_settings, rounding
+from unweave.training.build import matmul_precision, optimizer_settings
 
 
 @pytest.mark.parametrize("precision, products, convolutions", [("float32", "highest", False), ("tf32", "high", True)])
 def test_rounding_is_as_asked_and_then_as_before(precision, products, convolutions):
     before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    with pytest.raises(KeyboardInterrupt), rounding(precision):
+    with pytest.raises(KeyboardInterrupt), matmul_precision(precision):
         assert torch.get_float32_matmul_precision() == products
         assert torch.backends.cudnn.allow_tf32 is convolutions
         raise KeyboardInterrupt
@@ -23,9 +23,9 @@ def rates(name, lr, optimizer="adam"):
 
 
 def test_a_rate_is_for_all_players_and_a_factor_keeps_their_proportions():
-    assert rates("aae", None) == {"model": 1e-4, "critic": 1e-4, "encoder": 3e-5}
-    assert rates("aae", 0.2) == rates("aae", "0.2") == {"model": 0.2, "critic": 0.2, "encoder": 0.2}
-    assert rates("aae", "x10") == pytest.approx({"model": 1e-3, "critic": 1e-3, "encoder": 3e-4})
+    assert rates("aae", None) == {"model": 1e-4, "discriminator": 1e-4, "encoder": 3e-5}
+    assert rates("aae", 0.2) == rates("aae", "0.2") == {"model": 0.2, "discriminator": 0.2, "encoder": 0.2}
+    assert rates("aae", "x10") == pytest.approx({"model": 1e-3, "discriminator": 1e-3, "encoder": 3e-4})
     falling = rates("aae", "x linear(1, 0.5, 900)")
     assert falling["model"] == pytest.approx((1e-4, 5e-5, 900, 0))
     assert falling["encoder"] == pytest.approx((3e-5, 1.5e-5, 900, 0))
@@ -34,7 +34,7 @@ def test_a_rate_is_for_all_players_and_a_factor_keeps_their_proportions():
 def test_gradient_descent_has_the_papers_rates_or_those_given():
     found = optimizer_settings(METHODS["aae_semi"], None, 2.0, "sgd")
     assert found["model"] == {"lr": 0.01, "momentum": 0.9, "clip": 2.0}
-    assert found["encoder"] == found["critics"] == {"lr": 0.1, "momentum": 0.1, "clip": 2.0}
+    assert found["encoder"] == found["discriminators"] == {"lr": 0.1, "momentum": 0.1, "clip": 2.0}
     assert optimizer_settings(METHODS["vae"], 0.3, 0.0, "sgd") == {"model": {"lr": 0.3, "momentum": 0.9, "clip": 0.0}}
 
 

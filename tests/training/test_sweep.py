@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.engine.replicas import Together
+from unweave.engine.replicas import VmapFleet
 from unweave.model import Diverged
 from unweave.runs import RunFolder
 from unweave.training import cohort
@@ -89,8 +89,8 @@ def test_replicas_stop_at_their_own_steps(tmp_path):
 
 def test_no_step_is_computed_past_the_last(tmp_path, monkeypatch):
     """Records are made every 1,000 steps, the runs have 5 and 7."""
-    asked, run = [], Together.run
-    monkeypatch.setattr(Together, "run", lambda self, steps: asked.append(steps) or run(self, steps))
+    asked, run = [], VmapFleet.run
+    monkeypatch.setattr(VmapFleet, "run", lambda self, steps: asked.append(steps) or run(self, steps))
     fit(
         [{**QUICK, "steps": 5 + 2 * seed, "log_every": 1000, "seed": seed} for seed in (0, 1)],
         out=tmp_path,
@@ -137,14 +137,14 @@ def test_a_killed_fleet_ends_in_the_same_weights(tmp_path, written):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not any(RunFolder(p).finished for p in (tmp_path / "killed").iterdir())
-    before = {p.name: RunFolder(p).took.get("seconds", 0.0) for p in (tmp_path / "killed").iterdir()}
+    before = {p.name: RunFolder(p).training_time.get("seconds", 0.0) for p in (tmp_path / "killed").iterdir()}
     assert written != "time.json" or any(before.values())
     fit(runs, out=tmp_path / "killed", strategy="batched", resume=True)
     for path in sorted((tmp_path / "whole").iterdir()):
         other = tmp_path / "killed" / path.name
         assert (path / "weights.safetensors").read_bytes() == (other / "weights.safetensors").read_bytes()
         assert (path / "log.jsonl").read_text() == (other / "log.jsonl").read_text()
-        assert RunFolder(other).took["seconds"] > before[path.name]  # of both parts
+        assert RunFolder(other).training_time["seconds"] > before[path.name]  # of both parts
 
 
 def test_finished_runs_are_not_trained_again(tmp_path):
@@ -169,9 +169,9 @@ def test_the_time_of_an_interrupted_run_adds_up(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fit(runs, out=tmp_path, observe=lambda progress: spend(progress, stop=True))
     done = fit(runs, out=tmp_path, resume=True, observe=lambda progress: spend(progress, stop=False))
-    assert [run.folder.took for run in done] == [{"seconds": 30.0, "models": 2, "device": "cpu"}] * 2
+    assert [run.folder.training_time for run in done] == [{"seconds": 30.0, "models": 2, "device": "cpu"}] * 2
     alone = uw.train(**runs[0], out=tmp_path / "alone", observe=lambda progress: spend(progress, stop=False))
-    assert alone.folder.took == {"seconds": 20.0, "models": 1, "device": "cpu"}
+    assert alone.folder.training_time == {"seconds": 20.0, "models": 1, "device": "cpu"}
 
 
 def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch):
@@ -210,8 +210,8 @@ def test_a_folder_with_another_run_is_not_gone_on_with(tmp_path):
 def test_a_run_that_does_not_say_how_its_weights_started_goes_on(tmp_path):
     (run,) = fit([QUICK], out=tmp_path)
     config = json.loads((run.folder.path / "config.json").read_text())
-    assert config.pop("start") == "glorot"
+    assert config.pop("init") == "glorot"
     (run.folder.path / "config.json").write_text(json.dumps(config))
     fit([QUICK], out=tmp_path, resume=True)
     with pytest.raises(uw.UserError, match=r"another run: its start is 'glorot', not 'normal\(0.1\)'"):
-        fit([{**QUICK, "start": "normal(0.1)"}], out=tmp_path, resume=True)
+        fit([{**QUICK, "init": "normal(0.1)"}], out=tmp_path, resume=True)

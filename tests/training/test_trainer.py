@@ -37,7 +37,7 @@ class Linear(uw.Method):
 
     players = {"model": ("encoder", "decoder")}
     noise = {"eps": uw.normal("B", "Z")}
-    then: ClassVar = Head
+    next_stage: ClassVar = Head
 
     def __init__(self, data, *, latents: int = 3):
         super().__init__()
@@ -54,7 +54,7 @@ class Linear(uw.Method):
 
 
 class OneStage(Linear):
-    then = None
+    next_stage = None
 
     def representation(self):
         return uw.Representation(lambda x: self.encoder(x.flatten(1)), self.latents)
@@ -78,14 +78,14 @@ def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
 
 
 def test_weights_start_as_told_in_every_stage(digits, tmp_path):
-    options = {**OPTIONS, "steps": 1, "lr": 0.0, "supervision": "labels(n=20)", "net": "mlp", "start": "normal(0.003)"}
+    options = {**OPTIONS, "steps": 1, "lr": 0.0, "supervision": "labels(n=20)", "net": "mlp", "init": "normal(0.003)"}
     run = uw.train("m1_m2", digits, out=tmp_path / "run", **options)
-    assert run.config["start"] == "normal(0.003)"
+    assert run.config["init"] == "normal(0.003)"
     wide = [w for w in run.method.parameters() if w.dim() == 2 and w.numel() > 1000]
     assert len(wide) > 5
     assert all(w.std().item() == pytest.approx(0.003, rel=0.1) for w in wide)
     with pytest.raises(uw.UserError, match=r"start 'normal\(1\)' does nothing to OneStage"):
-        uw.train(OneStage, digits, out=tmp_path / "own", start="normal(1)", **OPTIONS)
+        uw.train(OneStage, digits, out=tmp_path / "own", init="normal(1)", **OPTIONS)
     assert not (tmp_path / "own").exists()
 
 

@@ -10,7 +10,7 @@ import unweave as uw
 from unweave.data import load_data
 from unweave.data.supervision.label_mapping import labelled_set
 from unweave.data.user.arrays import Arrays
-from unweave.training.validation import unlabelled
+from unweave.training.validation import sample_unlabelled
 
 RUN = {"steps": 20, "batch": 16, "net": "mlp", "log_every": 5, "checkpoint_every": 10}
 LABELS = "labels(n=100, factors=['digit'])"
@@ -24,7 +24,7 @@ def test_the_accuracy_of_unlabelled_images_is_in_the_record_of_every_checkpoint(
     run = uw.train("m2", "digits", supervision=LABELS, out=tmp_path / "run", **RUN)
     seen = {record["step"]: record.get("unlabelled_accuracy") for record in records(run)}
     assert seen[5] is seen[15] is None and 0 <= seen[10] <= 1
-    index_N, true_NL = unlabelled(labelled_set(run.data, LABELS, 0))
+    index_N, true_NL = sample_unlabelled(labelled_set(run.data, LABELS, 0))
     (chances,) = run.representation.classify(run.data.images(index_N))
     assert seen[20] == pytest.approx(float((chances.argmax(1) == true_NL[:, 0]).float().mean()))
 
@@ -50,10 +50,10 @@ def test_a_fleet_sees_what_a_run_alone_sees(tmp_path):
 def test_what_is_looked_at_has_no_label_and_the_class_a_label_would_have():
     data, words = load_data("digits"), "labels(n=200, factors=['digit'], bins=5, permute=True, noise=0.5)"
     used = labelled_set(data, words, 3)
-    index_N, true_NL = unlabelled(used, most=300)
+    index_N, true_NL = sample_unlabelled(used, most=300)
     assert len(set(index_N.tolist())) == 300 and not set(index_N.tolist()) & set(used.table[0].tolist())
-    digits, meaning = data.factors(index_N)[:, 0], used.meaning(0)
-    assert torch.equal(true_NL[:, 0], meaning[digits]) and len(set(true_NL[:, 0].tolist())) == 5
+    digits, class_labels = data.factors(index_N)[:, 0], used.class_labels(0)
+    assert torch.equal(true_NL[:, 0], class_labels[digits]) and len(set(true_NL[:, 0].tolist())) == 5
 
 
 @pytest.mark.parametrize("words", ["labels()", "labels(n=1797)"])
@@ -72,7 +72,7 @@ def test_several_factors_are_told_apart(tmp_path):
     settings = {**RUN, "net": "small", "graph": graph}
     run = uw.train("generalized_m2", data, supervision=words, out=tmp_path / "run", **settings)
     last = records(run)[-1]
-    index_N, true_NL = unlabelled(labelled_set(data, words, 0))
+    index_N, true_NL = sample_unlabelled(labelled_set(data, words, 0))
     assert len(index_N) == 40 and (true_NL[:, 0] >= 0).all() and 0 < (true_NL[:, 1] < 0).sum() <= 20
     for name, true_N, chance in zip(
         data.factor_names, true_NL.unbind(1), run.representation.classify(data.images(index_N)), strict=True

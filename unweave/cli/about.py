@@ -20,7 +20,7 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
 
     rows: dict[str, list[tuple[str, str]]] = {
         "methods": [(name, cls.paper) for name, cls in METHODS.items()],
-        "metrics": [(name, metric.sentence) for name, metric in METRICS.items()],
+        "metrics": [(name, metric.description) for name, metric in METRICS.items()],
         "data": [(name, (inspect.getdoc(cls) or "").split("\n")[0]) for name, cls in DATASETS.items()],
     }
     if what not in rows:
@@ -33,7 +33,7 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
 
 def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list methods")]) -> None:
     """A method's equation, its settings with their defaults, and the paper's values."""
-    from unweave.contract import knobs, stages, static_arguments
+    from unweave.contract import hyper_params, stages, static_arguments
     from unweave.methods.semi_supervised import accepts_labels
     from unweave.training.build import find_method
 
@@ -41,7 +41,7 @@ def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list
     Console().print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)
     Console().print("It minimises\n  " + cls.equation + "\n", markup=False, highlight=False)
     table = Table("--set", "default", "published", "meaning", box=None, padding=(0, 2, 0, 0))
-    traced = {name: knob for stage in stages(cls) for name, knob in knobs(stage).items()}
+    traced = {name: knob for stage in stages(cls) for name, knob in hyper_params(stage).items()}
     fixed = {name: parameter for stage in stages(cls) for name, parameter in static_arguments(stage).items()}
     for name, knob in traced.items():
         table.add_row(name, f"{knob.default:g}", knob.paper, knob.about)
@@ -60,11 +60,11 @@ STATIC_HELP = {
     "estimator": "mws (minibatch-weighted) or mss (stratified)",
     "one_batch": "permute the batch that is scored instead of a second one",
     "clusters": "how many are looked for; 0, which aae_reduce takes, is as many as labels have classes, or 20",
-    "normed": "normalise the encoder's dense hidden layers over the batch",
-    "style_normed": "normalise the style over the batch too",
-    "contests": "how often critic and encoder meet for one move of the reconstruction",
-    "critic_width": "units in each hidden layer of the critic",
-    "critic_depth": "hidden layers of the critic",
+    "batch_norm": "normalise the encoder's dense hidden layers over the batch",
+    "style_batch_norm": "normalise the style over the batch too",
+    "discriminator_steps": "how often critic and encoder meet for one move of the reconstruction",
+    "discriminator_width": "units in each hidden layer of the critic",
+    "discriminator_depth": "hidden layers of the critic",
     "divergence": "of all codes from the prior: mmd, stein or adversarial",
     "kernel": "of mmd: imq or rbf",
     "encoder": "deterministic or gaussian",

@@ -20,8 +20,8 @@ from unweave.cli.data import (
     PairsOption,
     SizeOption,
     open_data,
-    tell_labels,
-    told_by_files,
+    print_label_notes,
+    supervision_from_files,
 )
 from unweave.cli.data import app as data_app
 from unweave.cli.runs import DeviceOption, compare, encode, evaluate, export, predict, report
@@ -66,7 +66,7 @@ def train(
     ] = None,
     optimizer: Annotated[str, typer.Option(help="adam, or sgd: gradient descent with momentum")] = "adam",
     clip: Annotated[float, typer.Option(help="largest norm of a player's gradient; 0 is off")] = 0.0,
-    start: Annotated[str, typer.Option(help="how weights begin: glorot, or normal(0.02), a deviation")] = "glorot",
+    init: Annotated[str, typer.Option(help="how weights begin: glorot, or normal(0.02), a deviation")] = "glorot",
     supervision: Annotated[
         str | None, typer.Option(help="'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...")
     ] = None,
@@ -81,9 +81,9 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress display")] = False,
 ) -> None:
     """Train METHOD on a data set into a run folder; with several values or seeds, all of them together."""
-    from unweave.cli.progress import shown
+    from unweave.cli.progress import progress_observer
     from unweave.cli.sweep import read_seeds, resume_sweep, split_values, sweep
-    from unweave.model import moved_data
+    from unweave.model import relocated_data
     from unweave.report import save_samples
     from unweave.training.build import find_method
     from unweave.training.trainer import resume as resume_run
@@ -99,21 +99,21 @@ def train(
                 )
             resume_sweep(resume, strategy=strategy, device=chosen, quiet=quiet, console=out_console)
             return
-        place = moved_data(resume, Path(data) if "data" in moved else None, factors)
-        with shown(quiet) as observe:
+        place = relocated_data(resume, Path(data) if "data" in moved else None, factors)
+        with progress_observer(quiet) as observe:
             trained = resume_run(resume, data=place, device=chosen, observe=observe)
     else:
         if not method:
             raise UserError("method is missing; see: unweave list methods")
         for name in method.split(","):
             find_method(name.strip())  # before a folder is read, which may take long
-        supervision = told_by_files(supervision, pairs, groups)
+        supervision = supervision_from_files(supervision, pairs, groups)
         listed = supervision if pairs and supervision else ""
         own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
         dataset = open_data(data, quiet, listed, **own)
-        tell_labels(supervision, dataset, quiet)
+        print_label_notes(supervision, dataset, quiet)
         options: dict[str, Any] = dict(steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, device=device)
-        options |= dict(optimizer=optimizer, start=start, supervision=supervision, engine=engine, precision=precision)
+        options |= dict(optimizer=optimizer, init=init, supervision=supervision, engine=engine, precision=precision)
         options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
         settings: dict[str, Any] = _settings(set or [], reserved={**options, "out": out, "observe": None})
         if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):
@@ -122,7 +122,7 @@ def train(
             where: dict[str, Any] = dict(out=out, strategy=strategy, quiet=quiet, console=out_console)
             sweep(method, dataset, settings, many, options, **where)
             return
-        with shown(quiet) as observe:
+        with progress_observer(quiet) as observe:
             trained = start_run(method, dataset, out=out, observe=observe, **options, **settings)
     save_samples(trained)
     out_console.print(f"[bold]{trained.folder.path}[/bold] is trained. Next:")
@@ -175,7 +175,7 @@ def demo(
     run_demo(out, seed, quick, out_console)
 
 
-def guarded(call: Callable[[], Any]) -> int:
+def run_command(call: Callable[[], Any]) -> int:
     """Run a command; what a user can mend is one line and exit code 2, never a traceback."""
     try:
         with warnings.catch_warnings():
@@ -207,7 +207,7 @@ def main() -> None:
             raise SystemExit(code)
 
     try:
-        sys.exit(guarded(call))
+        sys.exit(run_command(call))
     except (typer.Abort, KeyboardInterrupt):
         error_console.print("interrupted; a run goes on with: unweave train --resume RUN")
         sys.exit(130)

@@ -35,32 +35,32 @@ def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) 
     `listed` is a supervision that a file lists, told about as well. If quiet, what is left out is told, and no more.
     """
     from unweave.data import explain, load_data
-    from unweave.data.user.inspection import in_short, left_out
+    from unweave.data.user.inspection import data_summary, skipped_files
 
     data = load_data(text, **{name: value for name, value in options.items() if value is not None})
-    lines = in_short(data) + ([explain(listed, data)] if listed else [])
-    for line in [f"warning: {line}" for line in left_out(data)] if quiet else lines:
+    lines = data_summary(data) + ([explain(listed, data)] if listed else [])
+    for line in [f"warning: {line}" for line in skipped_files(data)] if quiet else lines:
         error_console.print(escape(line))
     return data
 
 
-def tell_labels(supervision: str | None, data: Any, quiet: bool) -> None:
+def print_label_notes(supervision: str | None, data: Any, quiet: bool) -> None:
     """What labels make of the factors, where that may not be what was meant; told even if all else is not."""
-    from unweave.data.supervision.label_mapping import label_notes
+    from unweave.data.supervision.label_mapping import describe_labels
 
-    for line in label_notes(supervision or "none", data):
+    for line in describe_labels(supervision or "none", data):
         error_console.print(escape(f"warning: {line}" if quiet else line))
 
 
-def told_by_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
+def supervision_from_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
     """The supervision that was asked for, in words or by the files that list pairs or groups."""
     from unweave.data.callspec import call_text
-    from unweave.data.user.pair_lists import settled
+    from unweave.data.user.pair_lists import resolve_pairs_file
 
     if pairs is not None:
         if other := supervision or (groups and f"--groups {groups}"):
             raise UserError(f"pairs '{pairs}' and '{other}' are both given; a run learns from one of them")
-        return settled(call_text("pairs", {"file": str(pairs)}))
+        return resolve_pairs_file(call_text("pairs", {"file": str(pairs)}))
     return "groups(by=['group'], size=2)" if groups is not None and supervision is None else supervision
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from unweave.cli.progress import shown
+from unweave.cli.progress import progress_observer
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.report import report
 from unweave.runs import RunFolder
 from unweave.training.trainer import Progress, resume, train
@@ -31,7 +31,7 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     models = []
     for method, batch in RUNS:
         settings = SETTINGS | {"batch": batch, "seed": seed} | ({"steps": 20} if quick else {})
-        with shown(label=method) as observe:
+        with progress_observer(label=method) as observe:
             models.append(_trained(method, out / method, settings, observe))
     for model in models:
         scores = evaluate(model).scores
@@ -41,7 +41,7 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     console.print(f"\nThe report: [bold]{made.resolve()}[/bold]. Open it in a browser.")
 
 
-def _trained(method: str, path: Path, settings: dict[str, Any], observe: Callable[[Progress], None]) -> Trained:
+def _trained(method: str, path: Path, settings: dict[str, Any], observe: Callable[[Progress], None]) -> TrainedModel:
     """The model in the folder, trained there first or, after an interruption, to its end."""
     if not path.exists():
         return train(method, DATA, out=path, observe=observe, **settings)

@@ -17,7 +17,9 @@ def _losses(logs: dict[str, float]) -> str:
 
 
 @contextmanager
-def shown(quiet: bool = False, label: str = "", console: Console | None = None) -> Iterator[Callable[[Record], None]]:
+def progress_observer(
+    quiet: bool = False, label: str = "", console: Console | None = None
+) -> Iterator[Callable[[Record], None]]:
     """An observer for `train` that draws a live line, or prints plain lines where there is no terminal."""
     console = console or Console(stderr=True)
     if quiet:
@@ -50,7 +52,7 @@ def _plain_lines(console: Console, label: str) -> Callable[[Record], None]:
         tenth = 10 * record.step // record.steps
         if tenth != last:
             last = tenth
-            rate = f"{record.rate:.0f} steps/s, {record.left:.0f} s left"
+            rate = f"{record.rate:.0f} steps/s, {record.remaining_seconds:.0f} s left"
             line = f"{label or record.stage} {record.step}/{record.steps}  {rate}  {_losses(record.logs)}"
             console.print(line, highlight=False, soft_wrap=True)
 
@@ -58,7 +60,9 @@ def _plain_lines(console: Console, label: str) -> Callable[[Record], None]:
 
 
 @contextmanager
-def shown_fleet(quiet: bool = False, console: Console | None = None) -> Iterator[Callable[[FleetProgress], None]]:
+def sweep_progress_observer(
+    quiet: bool = False, console: Console | None = None
+) -> Iterator[Callable[[FleetProgress], None]]:
     """An observer for a fleet: runs finished, model-steps a second, time left."""
     console = console or Console(stderr=True)
     if quiet:
@@ -82,8 +86,8 @@ def _runs(record: FleetProgress) -> str:
 
 
 def _pace(record: FleetProgress) -> str:
-    minutes, seconds = divmod(round(record.left), 60)
-    note = f"  {record.note}" if record.note else ""
+    minutes, seconds = divmod(round(record.remaining_seconds), 60)
+    note = f"  {record.message}" if record.message else ""
     return f"{record.rate:,.0f} model-steps/s, {minutes}:{seconds:02d} left{note}"
 
 

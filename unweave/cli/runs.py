@@ -34,7 +34,7 @@ def evaluate(
 ) -> None:
     """Score a run or plain arrays; writes scores.json and heatmap.png, into the run or beside the .npz."""
     from unweave.evaluation.evaluate import evaluate as score
-    from unweave.evaluation.evaluate import score_file
+    from unweave.evaluation.evaluate import evaluate_npz
     from unweave.report.charts.heatmap import score_rows, write_scores
     from unweave.training.build import find_device
 
@@ -49,12 +49,15 @@ def evaluate(
             )
         if codes != "mean":
             raise UserError(f"codes '{codes}' is for runs; the arrays of '{what}' are scored as they are")
-        result, beside = score_file(what, **options), what.with_suffix(".scores")
+        result, beside = evaluate_npz(what, **options), what.with_suffix(".scores")
     else:
         if rows not in (None, "all") and not str(rows).isdigit():
             raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
         run = _opened(what, data, factors, options["device"])
-        result, beside = score(run, rows=None if rows == "all" else int(rows or 10_000), codes=codes, **options), what
+        result, beside = (
+            score(run, num_samples=None if rows == "all" else int(rows or 10_000), codes=codes, **options),
+            what,
+        )
         if codes == "sampled":
             beside, title = what / "sampled", f"{what}, sampled codes"
     folder = write_scores(result, out or beside, what)
@@ -71,14 +74,14 @@ def evaluate(
 
 def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """The run as it is, or where its own data were moved, opened with them; told if it is not finished."""
-    from unweave.model import load, moved_data, reached
+    from unweave.model import checkpoint_step, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
-    if not folder.finished and (done := reached(folder)):
+    if not folder.finished and (done := checkpoint_step(folder)):
         steps = folder.config["steps"]
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
-    moved = moved_data(run, data, factors)
+    moved = relocated_data(run, data, factors)
     return run if moved is None else load(run, device=device, data=moved)
 
 
@@ -128,11 +131,11 @@ def compare(
 ) -> None:
     """Score many runs and put them side by side: a table, scores.csv and one HTML page."""
     from unweave.cli.sweep import show
-    from unweave.evaluation.compare import find_runs, score_runs, unfinished
+    from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
     from unweave.training.build import find_device
 
     found = find_runs(runs)
-    if left := unfinished(found):
+    if left := unfinished_runs(found):
         raise UserError(f"run '{left[0]}' is not finished ({len(left)} of {len(found)}); go on with --resume first")
     device = find_device(device)
     opened = [_opened(run, data, factors, device) for run in found]

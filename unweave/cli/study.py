@@ -18,10 +18,10 @@ from unweave.errors import UserError
 if TYPE_CHECKING:  # the command line starts without what only some commands need
     import pandas as pd
 
-    from unweave.report.pages.study import Panel, Sheet
+    from unweave.report.pages.study import Panel, StudyTables
     from unweave.studies.study import RunSpec, Study
-    from unweave.studies.table import Beside, Line
-    from unweave.studies.work import Done
+    from unweave.studies.table import Comparison, TableRow
+    from unweave.studies.work import RunResult
 
 app = typer.Typer(help="Studies: the runs of a paper, and its published numbers beside ours.", no_args_is_help=True)
 out_console = Console()
@@ -74,16 +74,16 @@ def run(
     """Train what is not trained yet of study NAME, score it, and set it beside the published numbers."""
     import pandas as pd
 
-    from unweave.cli.progress import shown_fleet
+    from unweave.cli.progress import sweep_progress_observer
     from unweave.cli.sweep import read_seeds
-    from unweave.studies.work import chosen_runs, in_order, scale_name, score_study, train_study
+    from unweave.studies.work import in_order, scale_name, score_study, select_runs, train_study
     from unweave.training.build import find_device
 
     study = _study(name)
     if minutes is not None and not minutes > 0:
         raise UserError(f"minutes {minutes:g} is too small; use more than 0")
     found = find_device(device, precision or "float32")
-    chosen = chosen_runs(
+    chosen = select_runs(
         study,
         scale,
         only=_read_only(only or []),
@@ -96,7 +96,7 @@ def run(
     root, label = out or Path("runs") / f"{name}-{scale}", scale_name(scale, steps)
     frame = _earlier(study, root, label)
 
-    def keep(fleet: Sequence[RunSpec], trained: Sequence[Done]) -> None:
+    def keep(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
         """Scores of a fleet at once: what a later one takes with it is only its own."""
         nonlocal frame
         scored = score_study(study, scale, fleet, trained, label=label, device=found)
@@ -105,7 +105,7 @@ def run(
         frame = in_order(study, chosen, scored)
         _write(root / "scores.csv", frame.to_csv(index=False))
 
-    with shown_fleet(quiet) as observe:
+    with sweep_progress_observer(quiet) as observe:
         done = train_study(study, chosen, root, strategy=strategy, minutes=minutes, observe=observe, each=keep)
     trained = sum(result is not None for result in done)
     if trained < len(done):
@@ -178,9 +178,9 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     told = _sheet(study, frame)
     heads = [head for head in told.heads if head != TIME]
     out_console.print(_rich(heads, _short(told.rows), f"{study.name}: medians", widest=9))
-    if told.beside:  # ranges and sources are long: they stand in the files
-        beside = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in told.beside]
-        out_console.print(_rich(told.beside_heads[:-1], beside, "beside what is published"))
+    if told.comparison:  # ranges and sources are long: they stand in the files
+        compare_with_published = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in told.comparison]
+        out_console.print(_rich(told.beside_heads[:-1], compare_with_published, "beside what is published"))
     for note in told.notes:
         out_console.print(escape(note), style="dim", highlight=False)
     _write(root / "table.csv", long_table(study, frame).to_csv(index=False))
@@ -213,15 +213,15 @@ def _short(rows: Sequence[tuple[bool, Sequence[str]]]) -> list[list[str]]:
 # --- what the tables say -------------------------------------------------------------------------------------------
 
 
-def _sheet(study: Study, frame: pd.DataFrame) -> Sheet:
+def _sheet(study: Study, frame: pd.DataFrame) -> StudyTables:
     """All text of the tables."""
     from unweave.report.charts.agreement import short_title
-    from unweave.report.pages.study import Sheet
+    from unweave.report.pages.study import StudyTables
     from unweave.studies.study import PROVENANCE
-    from unweave.studies.table import beside, lines, shown_scores
+    from unweave.studies.table import compare_with_published, shown_scores, table_rows
 
-    found, scores, scale = lines(study, frame), shown_scores(study, frame), str(frame["scale"].iloc[0])
-    told = beside(study, found, scale)
+    found, scores, scale = table_rows(study, frame), shown_scores(study, frame), str(frame["scale"].iloc[0])
+    told = compare_with_published(study, found, scale)
     sources = list(dict.fromkeys(item.published.source for item in told))
     missing = len(study.published) - len(told)
     notes = [note[0].upper() + note[1:] + "." for note in study.notes]
@@ -232,7 +232,7 @@ def _sheet(study: Study, frame: pd.DataFrame) -> Sheet:
     columns = [frame[name].dropna() for name in ("device", "precision") if name in frame]
     devices = [str(value) for column in columns for value in dict.fromkeys(column)]
     steps = " or ".join(f"{count:,}" for count in sorted(set(frame["steps"])))
-    return Sheet(
+    return StudyTables(
         title=study.name,
         paper=study.paper,
         question=study.question,
@@ -242,12 +242,12 @@ def _sheet(study: Study, frame: pd.DataFrame) -> Sheet:
         heads=["row", "runs", TIME, *(short_title(score) for score in scores)],
         rows=[(line.pooled, _cells(line, scores)) for line in found],
         beside_heads=["row", "score", "runs", "ours", "published", "verdict", "provenance", "source"],
-        beside=[_beside(item, short_title(item.published.score), sources) for item in told],
+        comparison=[_beside(item, short_title(item.published.score), sources) for item in told],
         sources=sources,
     )
 
 
-def _cells(line: Line, scores: Sequence[str]) -> list[str]:
+def _cells(line: TableRow, scores: Sequence[str]) -> list[str]:
     lost = int(line.runs["diverged"].notna().sum())
     seconds = line.runs["seconds_per_model"].median() if "seconds_per_model" in line.runs else float("nan")
     count = f"{len(line.runs)}" + (f" ({lost} diverged)" if lost else "")
@@ -259,56 +259,56 @@ def _cells(line: Line, scores: Sequence[str]) -> list[str]:
     return [line.name, count, f"{seconds:.3g}" if math.isfinite(seconds) else "–", *cells]
 
 
-def _beside(item: Beside, score: str, sources: Sequence[str]) -> list[str]:
-    published, (low, high) = item.published, item.published.ends
-    times = "×" if published.over else ""
+def _beside(item: Comparison, score: str, sources: Sequence[str]) -> list[str]:
+    published, (low, high) = item.published, item.published.interval
+    times = "×" if published.ratio_to else ""
     value = (
         f"{times}{low:g}" if low == high else f"at least {times}{low:g}" if high == math.inf else f"{low:g} – {high:g}"
     )
     ours = f"{times}{item.ours:.3f}" if math.isfinite(item.ours) else item.note or "–"
     ours += f" ({item.low:.3f} – {item.high:.3f})" if math.isfinite(item.low) else ""
     words = [published.statistic] if published.statistic != "range" else []
-    words += [f"of {published.over}"] if published.over else []
+    words += [f"of {published.ratio_to}"] if published.ratio_to else []
     value += f" ({' '.join(words)})" if words else ""
     place = str(1 + sources.index(published.source))
     return [published.row, score, str(item.n), ours, value, item.verdict or "–", published.provenance, place]
 
 
-def _markdown(told: Sheet) -> str:
+def _markdown(told: StudyTables) -> str:
     """The tables as text."""
     parts = [f"# {told.title}", told.question, told.paper + ".", " · ".join(told.facts)]
     parts += [_markdown_table(told.heads, [row for _, row in told.rows])]
-    if told.beside:
-        parts += [_markdown_table(told.beside_heads, told.beside)]
+    if told.comparison:
+        parts += [_markdown_table(told.beside_heads, told.comparison)]
         parts += ["\n".join(f"{place}. {source}" for place, source in enumerate(told.sources, 1))]
         parts += ["\n".join(f"- {word}: {meaning}" for word, meaning in told.legend)]
     return "\n\n".join([*parts, "\n".join(f"- {note}" for note in told.notes)]) + "\n"
 
 
 def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    table_rows = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table_rows)
 
 
 def _panels(study: Study, frame: pd.DataFrame) -> list[Panel]:
     """Every score of every row, with what was published of it."""
-    from unweave.report.pages.study import Mark, Panel, Strip
-    from unweave.studies.table import lines, shown_scores
+    from unweave.report.pages.study import Panel, PublishedRange, StripRow
+    from unweave.studies.table import shown_scores, table_rows
 
-    found, panels = lines(study, frame), []
+    found, panels = table_rows(study, frame), []
     kinds = (0, 2, 3, 4, 5, 6, 7)  # colour 1 is what was published
     colours = {family: kinds[place % 7] for place, family in enumerate(dict.fromkeys(line.family for line in found))}
     for score in shown_scores(study, frame):
         strips = []
         for line in found:
             kept = line.runs[line.runs["diverged"].isna() & line.runs[score].notna()]
-            dots = [(float(row[score]), f"{row['run']}: {row[score]:.3f}") for _, row in kept.iterrows()]
-            marks = [
-                Mark(*p.ends, f"{p.statistic} {p.value}, {p.provenance}: {p.source}")
+            points = [(float(row[score]), f"{row['run']}: {row[score]:.3f}") for _, row in kept.iterrows()]
+            published = [
+                PublishedRange(*p.interval, f"{p.statistic} {p.value}, {p.provenance}: {p.source}")
                 for p in study.published
-                if p.row in line.names and p.score == score and not p.over
+                if p.row in line.names and p.score == score and not p.ratio_to
             ]
-            median = statistics.median(value for value, _ in dots) if dots else float("nan")
-            strips.append(Strip(line.name, line.pooled, colours[line.family], dots, median, marks))
+            median = statistics.median(value for value, _ in points) if points else float("nan")
+            strips.append(StripRow(line.name, line.pooled, colours[line.family], points, median, published))
         panels.append(Panel(score, strips))
     return panels

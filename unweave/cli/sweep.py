@@ -64,7 +64,7 @@ def sweep(
     console: Console,
 ) -> None:
     """Train every combination, then score and compare."""
-    from unweave.cli.progress import shown_fleet
+    from unweave.cli.progress import sweep_progress_observer
     from unweave.training.build import find_method
     from unweave.training.sweep import expand, fit
 
@@ -77,18 +77,18 @@ def sweep(
     root = out or Path("runs") / "-".join([*methods, label.split("(")[0], "sweep"])
     if root.exists():
         raise UserError(f"out '{root}' exists already; give another folder, or go on with: --resume {root}")
-    with shown_fleet(quiet) as observe:
+    with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
     conclude(done, root, console)
 
 
 def resume_sweep(root: Path, *, strategy: str, device: str | None, quiet: bool, console: Console) -> None:
     """Go on with every run below a folder."""
-    from unweave.cli.progress import shown_fleet
+    from unweave.cli.progress import sweep_progress_observer
     from unweave.evaluation.compare import find_runs
     from unweave.training.sweep import resume_all
 
-    with shown_fleet(quiet) as observe:
+    with sweep_progress_observer(quiet) as observe:
         done = resume_all(find_runs([root]), strategy=strategy, device=device, observe=observe)
     conclude(done, root, console)
 

@@ -16,7 +16,7 @@ from unweave.data.synthetic.backgrounds import ColourSprites, NoisySprites, Text
 from unweave.data.synthetic.clips import Clips
 from unweave.data.synthetic.rooms import Rooms
 from unweave.data.synthetic.sprites import Sprites, draw_sprites
-from unweave.data.user.readers import OWN, open_own
+from unweave.data.user.readers import USER_DATASETS, open_user_data
 from unweave.data.views import VIEWS
 from unweave.errors import UserError, check_choice
 
@@ -30,11 +30,11 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "clips": Clips,
     **FILES,
 }
-_MADE: dict[str, Callable[..., Dataset]] = {**DATASETS, **OWN, **VIEWS}
+_MADE: dict[str, Callable[..., Dataset]] = {**DATASETS, **USER_DATASETS, **VIEWS}
 
 __all__ = [
     "DATASETS",
-    "OWN",
+    "USER_DATASETS",
     "VIEWS",
     "Dataset",
     "Digits",
@@ -68,7 +68,7 @@ def load_data(text: Any, **options: object) -> Dataset:
                 f"options {sorted(options)} cannot be set on a data set that is already made; give its name"
             )
         return text
-    if (own := open_own(text, _MADE, options)) is not None:
+    if (own := open_user_data(text, _MADE, options)) is not None:
         return own
     if not isinstance(text, str):
         raise UserError(f"data={text!r} is not accepted; give a name such as 'sprites' or a Dataset")

@@ -16,11 +16,11 @@ from unweave.data.ranges import Span
 from unweave.errors import UserError
 
 
-def about_of(data: Any) -> Any:
+def source_info_of(data: Any) -> Any:
     """What there is to tell about a set, or about the one that it is a view of."""
-    while not hasattr(data, "about") and isinstance(getattr(data, "data", None), Dataset):
+    while not hasattr(data, "source_info") and isinstance(getattr(data, "data", None), Dataset):
         data = data.data
-    return getattr(data, "about", None)
+    return getattr(data, "source_info", None)
 
 
 class Dataset(nn.Module):
@@ -47,7 +47,7 @@ class Dataset(nn.Module):
         return DataInfo(self.shape, self.size)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
+    def factor_types(self) -> tuple[str, ...]:
         """Of each factor, "discrete" or "continuous"."""
         return ("discrete",) * len(self.factor_names)
 

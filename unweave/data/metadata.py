@@ -10,14 +10,14 @@ from torch import Tensor
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
 from unweave.data.ranges import Span
-from unweave.data.supervision.label_mapping import Told, labelled_set, told_factors
+from unweave.data.supervision.label_mapping import LabelMapping, label_mappings, labelled_set
 from unweave.data.supervision.sampler import supervised_info
-from unweave.data.user.folder import prepared_as
-from unweave.data.user.image_io import How
+from unweave.data.user.folder import preprocessing_of
+from unweave.data.user.image_io import Preprocessing
 from unweave.errors import UserError
 
 
-class Remembered(Dataset):
+class DatasetMetadata(Dataset):
     """Stands for data that were not read: their form, how pictures were prepared, and what the labels told."""
 
     grid = False
@@ -27,11 +27,11 @@ class Remembered(Dataset):
         super().__init__()
         self.name, self.options = name, options
         given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in note["data"].items()}
-        self.told_of = DataInfo(**given)
-        self.shape, self.size = self.told_of.shape, self.told_of.size
-        self.how = None if note["pictures"] is None else How(**note["pictures"])
-        self.told = [
-            Told(
+        self.data_info = DataInfo(**given)
+        self.shape, self.size = self.data_info.shape, self.data_info.size
+        self.preprocessing = None if note["pictures"] is None else Preprocessing(**note["pictures"])
+        self.label_mappings = [
+            LabelMapping(
                 one["factor"], dict(zip(one["values"], one["classes"], strict=True)), one["size"], _spans(one["spans"])
             )
             for one in note["labels"]
@@ -41,20 +41,20 @@ class Remembered(Dataset):
         raise UserError("the data of this run were not read, only its model; load it with its data for that")
 
 
-def note_of(data: Dataset, supervision: str, seed: int) -> dict[str, Any]:
+def dataset_metadata(data: Dataset, supervision: str, seed: int) -> dict[str, Any]:
     """What `Remembered` is made of, for a JSON file."""
-    how, used = prepared_as(data), labelled_set(data, supervision, seed)
+    preprocessing, used = preprocessing_of(data), labelled_set(data, supervision, seed)
     return {
         "data": supervised_info(data, supervision)._asdict(),
-        "pictures": None if how is None else how._asdict(),
-        "labels": [] if used is None else [_told(one) for one in told_factors(used)],
+        "pictures": None if preprocessing is None else preprocessing._asdict(),
+        "labels": [] if used is None else [_mapping_to_json(one) for one in label_mappings(used)],
     }
 
 
-def _told(told: Told) -> dict[str, Any]:
-    values = [value if isinstance(value, str) else float(value) for value in told.classes]
-    said = {"values": values, "classes": list(told.classes.values()), "spans": told.spans}
-    return {"factor": told.factor, "size": told.size, **said}
+def _mapping_to_json(mapping: LabelMapping) -> dict[str, Any]:
+    values = [value if isinstance(value, str) else float(value) for value in mapping.classes]
+    said = {"values": values, "classes": list(mapping.classes.values()), "spans": mapping.spans}
+    return {"factor": mapping.factor, "size": mapping.size, **said}
 
 
 def _spans(stored: list[list[float]]) -> tuple[Span, ...]:

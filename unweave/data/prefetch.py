@@ -4,10 +4,10 @@ On a CPU nothing of this is needed: a mapped store (`mapped.py`) is an ordinary 
 thread draws the coming batches on the host, with the same keys and the same arithmetic as if the set were on the
 device, and they travel while the step before them runs:
 
-    stream = Stream(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
+    stream = BatchPrefetcher(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
     staged = Staged(stream, phases, device)
     program = program._replace(sample=staged)    # the step is recorded on staged's memory
-    staged.advance(); graph.replay()             # before every step, which the engines do
+    staged.load_next(); graph.replay()             # before every step, which the engines do
 
 As many pictures as there is room for lie on the device all the same, and only the others are fetched.
 
@@ -28,8 +28,8 @@ from torch import Tensor
 
 from unweave.contract import Batch
 from unweave.data.dataset import Dataset
-from unweave.data.storage.progress import task
-from unweave.data.supervision.sampler import IMAGES, Sampler
+from unweave.data.storage.progress import progress_task
+from unweave.data.supervision.sampler import IMAGE_FIELDS, Sampler
 from unweave.ops.noise import fold
 
 _BLOCK = 64 << 20  # bytes that travel to the device at once
@@ -44,7 +44,7 @@ def step_keys(seed: int, step: int, phases: int = 1, block: int = 32) -> Iterato
         yield fold(fold(fold(run, steps), torch.arange(phases)), "data").flatten()
 
 
-def rows_of(data: Dataset) -> Callable[[Tensor], Tensor]:
+def stored_rows(data: Dataset) -> Callable[[Tensor], Tensor]:
     """From numbers to pictures as they are stored where the set says how that is, else as they are."""
     return getattr(data, "rows", data.images)
 
@@ -58,7 +58,7 @@ def _at(parts: Mapping[str, Any], where: int | slice) -> dict[str, Any]:
     return {name: part[where] for name, part in parts.items()}
 
 
-class Stream:
+class BatchPrefetcher:
     """The batches of a stream of keys (given in blocks), in order, made ahead by threads of their own.
 
     Many threads, because one that touches a page that is not in memory waits for the disk. Images stay bytes where
@@ -72,14 +72,20 @@ class Stream:
         keys: Iterator[Tensor],
         batch: int,
         *,
-        ahead: int = 16,
+        prefetch_batches: int = 16,
         threads: int = 8,
         pin: bool = False,
-        held: int = 0,
+        num_cached: int = 0,
     ) -> None:
-        self.sampler, self.keys, self.batch, self.ahead, self.pin = sampler, keys, batch, ahead, pin
-        self.held = held
-        self.rows = rows_of(sampler.data)
+        self.sampler, self.keys, self.batch, self.prefetch_batches, self.pin = (
+            sampler,
+            keys,
+            batch,
+            prefetch_batches,
+            pin,
+        )
+        self.num_cached = num_cached
+        self.rows = stored_rows(sampler.data)
         self.span = max(1, _SPAN // (batch * self.rows(torch.arange(1)).nbytes))
         # One thread for each one's tensor operations: the other cores are the step's.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
@@ -88,7 +94,7 @@ class Stream:
         self._ready: deque[_Drawn] = deque()
         self._block = self._threads.submit(self._plan)
 
-    def __iter__(self) -> Stream:
+    def __iter__(self) -> BatchPrefetcher:
         return self
 
     def __next__(self) -> Batch:
@@ -100,7 +106,7 @@ class Stream:
         The pictures are then those to be fetched alone, [A, C, H, W], and a place says of each picture of the batch
         which it is: of the held ones, and counted on from there of the fetched ones.
         """
-        while len(self._coming) < self.ahead and (plan := self._next_plan()) is not None:
+        while len(self._coming) < self.prefetch_batches and (plan := self._next_plan()) is not None:
             self._coming.append(self._threads.submit(self._fetch, *plan))
         if not self._ready:
             if not self._coming:
@@ -127,23 +133,23 @@ class Stream:
         fields: _Parts = {}
         places: _Parts = {}
         for name in self.sampler.needs:
-            if name in IMAGES and self.held:
+            if name in IMAGE_FIELDS and self.num_cached:
                 fields[name], place = self._away(plans[name])
                 places[name] = self._pinned(place).unbind()
             else:
-                fields[name] = (plans[name] if name in IMAGES else self._pinned(plans[name])).unbind()
+                fields[name] = (plans[name] if name in IMAGE_FIELDS else self._pinned(plans[name])).unbind()
         spans = [slice(start, start + self.span) for start in range(0, len(keys), self.span)]
         return [(_at(fields, span), _at(places, span)) for span in spans]
 
     def _away(self, index: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """The numbers of the pictures to be fetched, step by step, and the place of every one."""
-        away = index.flatten(1) >= self.held
-        place = torch.where(away, self.held - 1 + away.cumsum(1), index.flatten(1)).view_as(index)
+        away = index.flatten(1) >= self.num_cached
+        place = torch.where(away, self.num_cached - 1 + away.cumsum(1), index.flatten(1)).view_as(index)
         away[:, 0] |= ~away.any(1)  # at least one, for not every set can be asked for none
         return index.flatten(1)[away].split(away.sum(1).tolist()), place
 
     def _fetch(self, fields: _Parts, places: _Parts) -> list[_Drawn]:
-        made = {name: self._pictures(parts) if name in IMAGES else parts for name, parts in fields.items()}
+        made = {name: self._pictures(parts) if name in IMAGE_FIELDS else parts for name, parts in fields.items()}
         steps = range(len(next(iter(made.values()))))
         return [(Batch(**_at(made, step)), Batch(**_at(places, step))) for step in steps]
 
@@ -156,36 +162,38 @@ class Stream:
         return value.pin_memory() if self.pin else value
 
 
-def hold(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None:
+def device_cache(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None:
     """The first observations of a set on the device, as many as have room in so many bytes; None if that is none."""
-    rows = rows_of(data)
+    rows = stored_rows(data)
     first = rows(torch.arange(1))
     count = min(data.size, limit // first.nbytes)
     if not count:
         return None
-    held_M = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
-    with task(f"{data.name}: pictures to {device}", count, "pictures") as move:
+    cached_M = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
+    with progress_task(f"{data.name}: pictures to {device}", count, "pictures") as move:
         for start in range(0, count, step := max(1, _BLOCK // first.nbytes)):
             part_B = torch.arange(start, min(start + step, count))
-            held_M[start : start + len(part_B)] = rows(part_B)
+            cached_M[start : start + len(part_B)] = rows(part_B)
             move(start + len(part_B))
-    return held_M
+    return cached_M
 
 
-class Staged:
+class DeviceBuffer:
     """A step's batches in device memory that never moves, for an engine that replays a recorded step.
 
-    Each batch lands beside the one in use and is put in its place by `advance`, both in the order of the device.
+    Each batch lands beside the one in use and is put in its place by `load_next`, both in the order of the device.
     The pictures of `held_M` (see `hold`) need not travel: the step takes them from there.
     """
 
-    def __init__(self, stream: Stream, phases: int, device: torch.device | str, held_M: Tensor | None = None) -> None:
-        self.stream, self.phases, self.held_M = stream, phases, held_M
+    def __init__(
+        self, stream: BatchPrefetcher, phases: int, device: torch.device | str, cached_M: Tensor | None = None
+    ) -> None:
+        self.stream, self.phases, self.cached_M = stream, phases, cached_M
         self._turn = 0
         self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
         drawn = self._draw()
         self._landing, self._slots = ([self._room(*pair, device) for pair in drawn] for _ in range(2))
-        for memory in (self._landing, self._slots):  # an engine may run the step once before the first `advance`
+        for memory in (self._landing, self._slots):  # an engine may run the step once before the first `load_next`
             self._copy(drawn, memory)
 
     def __call__(self, key: Tensor, batch: int, seed: Tensor | None = None) -> Batch:
@@ -209,13 +217,13 @@ class Staged:
         """A field as it is, or its pictures from among those held on the device and those fetched."""
         if fetched is None or place is None:
             return fetched
-        assert self.held_M is not None
-        here = (place < len(self.held_M)).flatten()
-        held = self.held_M.index_select(0, torch.where(here, place.flatten(), 0))
-        other = fetched.index_select(0, torch.where(here, 0, place.flatten() - len(self.held_M)))
-        return torch.where(here[:, None, None, None], held, other).unflatten(0, place.shape)
+        assert self.cached_M is not None
+        here = (place < len(self.cached_M)).flatten()
+        num_cached = self.cached_M.index_select(0, torch.where(here, place.flatten(), 0))
+        other = fetched.index_select(0, torch.where(here, 0, place.flatten() - len(self.cached_M)))
+        return torch.where(here[:, None, None, None], num_cached, other).unflatten(0, place.shape)
 
-    def advance(self) -> None:
+    def load_next(self) -> None:
         """Put the batches of the coming step in place and send for those of the one after."""
         if self._side is None:
             self._copy(self._landing, self._slots)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import all_numbers
+from unweave.data.supervision.groups import all_indices
 from unweave.errors import UserError, check_choice, check_integer
 from unweave.ops.noise import fold, random_bits, random_normal
 
@@ -31,7 +31,7 @@ def _resemble(view: Any, data: Dataset, name: str, options: dict[str, object]) -
     view.factor_names, view.factor_sizes = data.factor_names, data.factor_sizes
     view.factor_values, view.factor_spans = data.factor_values, data.factor_spans
     view.options = {"data": call_text(data.name, data.options), **options}
-    view.resident, view.room = getattr(data, "resident", True), getattr(data, "room", 0)
+    view.resident, view.device_cache_limit = getattr(data, "resident", True), getattr(data, "device_cache_limit", 0)
 
 
 def _key(seed: int, name: str) -> Tensor:
@@ -67,28 +67,28 @@ class Selection(Dataset):
         self.index_N: Tensor
         self.register_buffer("index_N", index_N, persistent=False)
 
-    def origin(self, index_B: Tensor) -> Tensor:
+    def base_index(self, index_B: Tensor) -> Tensor:
         """Which observation of the data set this is."""
         if not self.partners:
             return self.index_N[index_B]
         return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
 
     def images(self, index_B: Tensor) -> Tensor:
-        return self.data.images(self.origin(index_B))
+        return self.data.images(self.base_index(index_B))
 
     def rows(self, index_B: Tensor) -> Tensor:
         """Images as they are stored, where the data set streams them."""
-        return self.data.rows(self.origin(index_B))  # type: ignore[operator]
+        return self.data.rows(self.base_index(index_B))  # type: ignore[operator]
 
     def factors(self, index_B: Tensor) -> Tensor:
-        return self.data.factors(self.origin(index_B))
+        return self.data.factors(self.base_index(index_B))
 
     def values(self, index_B: Tensor) -> Tensor:
-        return self.data.values(self.origin(index_B))
+        return self.data.values(self.base_index(index_B))
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        return self.data.kinds
+    def factor_types(self) -> tuple[str, ...]:
+        return self.data.factor_types
 
     def index(self, factors_BK: Tensor) -> Tensor:
         return self.size + self.data.index(factors_BK) if self.partners else super().index(factors_BK)
@@ -146,8 +146,8 @@ class Noisy(Dataset):
         return self.data.values(index_B)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        return self.data.kinds
+    def factor_types(self) -> tuple[str, ...]:
+        return self.data.factor_types
 
 
 def noisy(data: Dataset, *, sigma: float = 0.1, seed: int = 0) -> Dataset:
@@ -178,7 +178,7 @@ def subset(
         kept = _read_classes(data, "where", where)
         if data.grid:
             return SubGrid(data, kept, "subset", options)
-        return Selection(data, all_numbers(data)[_has(data, kept)], "subset", options)
+        return Selection(data, all_indices(data)[_has(data, kept)], "subset", options)
     if indices is not None:
         return Selection(data, _read_indices(data, indices), "subset", options)
     units = data.size // frames_of(data)
@@ -207,7 +207,7 @@ def holdout(data: Dataset, *, combination: Mapping[str, Sequence[int | str]], pa
     check_choice("part", part, ("train", "test"))
     held_N = _has(data, _read_classes(data, "combination", combination))
     options: dict[str, object] = {"combination": dict(combination), "part": part}
-    return Selection(data, all_numbers(data)[held_N if part == "test" else ~held_N], "holdout", options)
+    return Selection(data, all_indices(data)[held_N if part == "test" else ~held_N], "holdout", options)
 
 
 def correlated(
@@ -224,7 +224,7 @@ def correlated(
     for name in factors:
         check_choice("factor", str(name), data.factor_names, context="factors")
     count = data.size if size is None else check_integer("size", size, 1, 2**31)
-    classes_NK = data.factors(all_numbers(data)).double()
+    classes_NK = data.factors(all_indices(data)).double()
     a_N, b_N = (classes_NK[:, k] / max(data.factor_sizes[k] - 1, 1) for k in map(data.factor_names.index, factors))
     weight_N = (-((a_N - b_N) ** 2) / (2.0 * sigma**2)).exp() * ((a_N >= 0) & (b_N >= 0))
     cumulated_N = weight_N.cumsum(0)
@@ -255,7 +255,7 @@ def _shuffled(count: int, seed: int, name: str) -> Tensor:
 def _spread(data: Dataset, units: Tensor) -> Tensor:
     """The observations of these videos, where the data is."""
     frames = frames_of(data)
-    return (units[:, None] * frames + torch.arange(frames)).flatten().to(all_numbers(data).device)
+    return (units[:, None] * frames + torch.arange(frames)).flatten().to(all_indices(data).device)
 
 
 def _read_indices(data: Dataset, indices: Sequence[int]) -> Tensor:
@@ -263,7 +263,7 @@ def _read_indices(data: Dataset, indices: Sequence[int]) -> Tensor:
     wrong = [i for i in numbers if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < data.size]
     if wrong:
         raise UserError(f"indices: {wrong[0]!r} is not accepted; give integers from 0 to {data.size - 1}")
-    return torch.tensor(numbers, dtype=torch.int64, device=all_numbers(data).device)
+    return torch.tensor(numbers, dtype=torch.int64, device=all_indices(data).device)
 
 
 def _read_classes(data: Dataset, argument: str, wanted: Mapping[str, Sequence[int | str]]) -> dict[int, list[int]]:
@@ -294,6 +294,6 @@ def _read_class(data: Dataset, argument: str, k: int, given: object) -> int:
 
 def _has(data: Dataset, kept: Mapping[int, list[int]]) -> Tensor:
     """Which observations have one of the kept classes in every one of these factors [N]."""
-    classes_NK = data.factors(all_numbers(data))
+    classes_NK = data.factors(all_indices(data))
     columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in kept.items()]
     return torch.stack(columns).all(0)

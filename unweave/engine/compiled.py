@@ -26,10 +26,10 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-from unweave.engine.fx_passes.bf16_weights import carry_halves, is_wide, refresh
+from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, refresh
 from unweave.engine.fx_passes.float64_sums import exact_sums
-from unweave.engine.fx_passes.transpose_matmul import turn_products
-from unweave.engine.loop import Advance, advance
+from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
+from unweave.engine.loop import TrainStep, train_step
 from unweave.engine.program import Program, State
 
 _WARM_UP = 3
@@ -51,7 +51,7 @@ def step_inputs(program: Program, state: State, sums: dict[str, Tensor]) -> tupl
 
 
 def recorded(
-    program: Program, state: State, sums: dict[str, Tensor], advance: Advance = advance, *, exact: bool = False
+    program: Program, state: State, sums: dict[str, Tensor], train_step: TrainStep = train_step, *, exact: bool = False
 ) -> fx.GraphModule:
     """The step as a function of the list `step_inputs`, which it changes in place; `exact` is of its sums."""
     inputs, halves = step_inputs(program, state, sums)
@@ -60,7 +60,7 @@ def recorded(
         values = iter(flat)
         before = state.filled(values)
         totals = {name: next(values) for name in sums}
-        after, logs = advance(program.with_constants(values), before)
+        after, logs = train_step(program.with_constants(values), before)
         for (_, old), (_, new) in zip(before.tensors(), after.tensors(), strict=True):
             if old is not new:
                 old.copy_(new)
@@ -69,15 +69,15 @@ def recorded(
         return ()
 
     module = make_fx(step)(inputs)
-    turn_products(module)
+    transpose_matmuls(module)
     if exact:
         exact_sums(module)
-    carry_halves(module, halves)
+    carry_bf16_weights(module, halves)
     return module
 
 
 @contextmanager
-def one_at_a_time(device: torch.device) -> Iterator[None]:
+def autotune_lock(device: torch.device) -> Iterator[None]:
     """Waits while another process of this user chooses its kernels on the same CUDA device.
 
     They are chosen by timing them; timed beside another process, slow ones are chosen.
@@ -105,7 +105,7 @@ def inductor(module: fx.GraphModule, inputs: list[Tensor], options: dict[str, An
         nonlocal chosen
         if chosen:
             return compiled(*given)
-        with one_at_a_time(device):
+        with autotune_lock(device):
             result = compiled(*given)
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
@@ -126,24 +126,24 @@ def _no_arguments() -> Iterator[None]:
         sys.argv = kept
 
 
-class Graph:
+class CompiledEngine:
     """Steps as one compiled program; on CUDA one captured graph."""
 
     def __init__(
         self,
         program: Program,
         state: State,
-        advance: Advance = advance,
+        train_step: TrainStep = train_step,
         *,
         capture: bool = True,
         backend: str = "inductor",
         exact: bool = False,
     ) -> None:
         self.program, self.state = program, state.clone()
-        _, logs = advance(program, self.state)
+        _, logs = train_step(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
         self.inputs, halves = step_inputs(program, self.state, self.sums)
-        module = recorded(program, self.state, self.sums, advance, exact=exact)
+        module = recorded(program, self.state, self.sums, train_step, exact=exact)
         self.step = self._compiled(module, backend)
         self.replay = self._capture() if capture and program.seed.is_cuda else self._once
         # Recording and warming up are real steps on these tensors: put back what they changed.

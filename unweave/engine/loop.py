@@ -14,7 +14,7 @@ from unweave.engine.program import Program, State, at_step, draw_noise
 from unweave.ops.noise import fold
 
 
-def play(program: Program, state: State, phase: int) -> Out:
+def compute_losses(program: Program, state: State, phase: int) -> Out:
     """The method's losses on a fresh batch with fresh noise, both functions of (seed, step, phase)."""
     method, device = program.method, program.seed.device.type
     named = {"phase": list(method.phases)[phase]} if method.phases else {}
@@ -26,25 +26,27 @@ def play(program: Program, state: State, phase: int) -> Out:
         return functional_call(method, {**state.params, **state.buffers}, (batch, noise, hyper, state.step), named)
 
 
-def advance(
-    program: Program, state: State, play: Callable[[Program, State, int], Out] = play
+def train_step(
+    program: Program, state: State, compute_losses: Callable[[Program, State, int], Out] = compute_losses
 ) -> tuple[State, dict[str, Tensor]]:
     """One step: every phase in order; in a phase all gradients first, then all moves."""
     logs: dict[str, Tensor] = {}
     for phase, movers in enumerate(all_phases(program.method).values()):
         params = {n: t.detach().requires_grad_() for n, t in state.params.items()}
-        out = play(program, state._replace(params=params), phase)
+        out = compute_losses(program, state._replace(params=params), phase)
         # Each player's gradient is of its own loss with respect to its own parameters and nothing else.
         # (A fleet has one loss for each replica, and the sum's gradient is each replica's own.)
         grads = {
             player: torch.autograd.grad(
-                out.losses[player].sum(), [params[n] for n in program.owned[player]], retain_graph=player != movers[-1]
+                out.losses[player].sum(),
+                [params[n] for n in program.parameter_names[player]],
+                retain_graph=player != movers[-1],
             )
             for player in movers
         }
         new_params, moments = dict(state.params), dict(state.moments)
         for player in movers:
-            names, optimizer = program.owned[player], program.optimizers[player]
+            names, optimizer = program.parameter_names[player], program.optimizers[player]
             old = [state.params[n] for n in names]
             lr = at_step(optimizer.lr, state.step)
             moved, moments[player] = update(optimizer, lr, old, list(grads[player]), state.moments[player])
@@ -59,14 +61,14 @@ def advance(
     return state._replace(step=state.step + 1), logs
 
 
-Advance = Callable[[Program, State], tuple[State, dict[str, Tensor]]]
+TrainStep = Callable[[Program, State], tuple[State, dict[str, Tensor]]]
 
 
-class Loop:
+class LoopEngine:
     """Steps one after the other, in Python."""
 
-    def __init__(self, program: Program, state: State, advance: Advance = advance) -> None:
-        self.program, self.state, self.advance = program, state.clone(), advance
+    def __init__(self, program: Program, state: State, train_step: TrainStep = train_step) -> None:
+        self.program, self.state, self.train_step = program, state.clone(), train_step
 
     def run(self, steps: int) -> dict[str, float]:
         """Advance by so many steps; returns each logged quantity's mean over them."""
@@ -77,7 +79,7 @@ class Loop:
         sums: dict[str, Tensor] = {}
         for _ in range(steps):
             self.program.next_batches()
-            after, logs = self.advance(self.program, self.state)
+            after, logs = self.train_step(self.program, self.state)
             # Into the same memory in the same layout: arithmetic on a resumed state is then the same to the last bit.
             for (_, old), (_, new) in zip(self.state.tensors(), after.tensors(), strict=True):
                 old.copy_(new)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.ops.no_fuse import once
+from unweave.ops.no_fuse import no_fuse
 
 
 class Optimizer(NamedTuple):
@@ -43,7 +43,7 @@ def clipped(grads: list[Tensor], largest: Tensor) -> list[Tensor]:
     """The gradients, scaled so that their joint norm is at most `largest` (of each replica, if that has an axis)."""
     squares = [g.square().reshape(*largest.shape, -1).sum(-1) for g in grads]
     norm = torch.stack(squares).sum(0).sqrt()
-    scale = once((largest / (norm + 1e-12)).clamp(max=1.0))
+    scale = no_fuse((largest / (norm + 1e-12)).clamp(max=1.0))
     return [g * _beside(scale, g) for g in grads]
 
 
@@ -62,7 +62,7 @@ def _descent(
     momentum: float, lr: Tensor, params: list[Tensor], grads: list[Tensor], memory: Moments
 ) -> tuple[list[Tensor], Moments]:
     """Gradient descent with momentum: v <- momentum v + g, p <- p - lr v."""
-    rate = once(lr)
+    rate = no_fuse(lr)
     speed = [v * momentum + g for v, g in zip(memory.mean, grads, strict=True)]
     moved = [p - v * _beside(rate, p) for p, v in zip(params, speed, strict=True)]
     return moved, Moments(speed, memory.square, memory.updates + 1.0)
@@ -76,7 +76,7 @@ def _adam(
     count = memory.updates + 1.0
     # m/(1 - b1^t) / (sqrt(v/(1 - b2^t)) + eps), with both corrections drawn into two scalars
     root = torch.sqrt(1.0 - second**count)
-    rate, floor = once(lr * root / (1.0 - first**count)), once(adam.eps * root)
+    rate, floor = no_fuse(lr * root / (1.0 - first**count)), no_fuse(adam.eps * root)
     mean = [torch.lerp(m, g, 1.0 - first) for m, g in zip(memory.mean, grads, strict=True)]
     square = [torch.lerp(v, g * g, 1.0 - second) for v, g in zip(memory.square, grads, strict=True)]
     moved = [

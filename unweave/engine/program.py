@@ -25,19 +25,19 @@ class Program(NamedTuple):
     seed: Tensor
     hyper: Tensor  # one schedule row per field of method.Hyper
     optimizers: Mapping[str, Optimizer]
-    owned: Mapping[str, list[str]]  # the parameters each player moves
+    parameter_names: Mapping[str, list[str]]  # the parameters each player moves
     precision: str = "float32"  # "float32", "tf32" or "bf16"
-    last: Tensor | None = None  # the step after which nothing moves
+    max_step: Tensor | None = None  # the step after which nothing moves
     run: Tensor | None = None  # the run's own seed in every stage: it says which observations are labelled
 
     def constants(self) -> list[Tensor]:
         """Every tensor a replica may have a value of its own for, in a fixed order."""
         rates = [t for o in self.optimizers.values() for t in (o.lr, o.clip)]
-        return [t for t in (self.seed, self.hyper, *rates, self.last, self.run) if t is not None]
+        return [t for t in (self.seed, self.hyper, *rates, self.max_step, self.run) if t is not None]
 
     def next_batches(self) -> None:
         """Before every step: a sampler whose batches come from the host puts them in place."""
-        if ahead := getattr(self.sample, "advance", None):
+        if ahead := getattr(self.sample, "load_next", None):
             ahead()
 
     def with_constants(self, values: Iterator[Tensor]) -> Program:
@@ -47,9 +47,9 @@ class Program(NamedTuple):
             player: own._replace(lr=next(values), clip=None if own.clip is None else next(values))
             for player, own in self.optimizers.items()
         }
-        last = None if self.last is None else next(values)
+        max_step = None if self.max_step is None else next(values)
         run = None if self.run is None else next(values)
-        return self._replace(seed=seed, hyper=hyper, optimizers=optimizers, last=last, run=run)
+        return self._replace(seed=seed, hyper=hyper, optimizers=optimizers, max_step=max_step, run=run)
 
 
 class State(NamedTuple):

@@ -20,13 +20,13 @@ from torch import Tensor
 from torch.func import vmap
 
 from unweave.contract import Out
-from unweave.engine.compiled import Graph, step_inputs
+from unweave.engine.compiled import CompiledEngine, step_inputs
 from unweave.engine.fx_passes.bf16_weights import refresh
-from unweave.engine.loop import Advance, Loop, advance, play
+from unweave.engine.loop import LoopEngine, TrainStep, compute_losses, train_step
 from unweave.engine.optim import Moments
 from unweave.engine.program import Program, State
-from unweave.nn.conv import convolutions
-from unweave.ops.no_fuse import once
+from unweave.nn.conv import conv_implementation
+from unweave.ops.no_fuse import no_fuse
 
 STRATEGIES = ("loop", "streams", "vmap", "batched")
 _STREAMS = 16
@@ -86,29 +86,29 @@ def replica_state(state: State, k: int) -> State:
     )
 
 
-def play_together(program: Program, state: State, phase: int) -> Out:
+def compute_losses_vmapped(program: Program, state: State, phase: int) -> Out:
     """`loop.play` of every replica: each entry of the Out has a leading replica axis."""
 
     def one(params: dict[str, Tensor], buffers: dict[str, Tensor], step: Tensor, own: list[Tensor]) -> Out:
-        return play(program.with_constants(iter(own)), State(params, buffers, {}, step), phase)
+        return compute_losses(program.with_constants(iter(own)), State(params, buffers, {}, step), phase)
 
     return vmap(one)(state.params, state.buffers, state.step, program.constants())
 
 
-def advance_together(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
+def train_step_vmapped(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
     """`loop.advance` of every replica."""
-    return advance(program, state, play_together)
+    return train_step(program, state, compute_losses_vmapped)
 
 
-def guarded(advance: Advance) -> Advance:
+def freeze_finished(train_step: TrainStep) -> TrainStep:
     """The step for those that still move and log finite numbers; the others keep their state and log zero."""
 
     def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
-        after, logs = advance(program, state)
-        moves = state.step < program.last  # type: ignore[operator]
+        after, logs = train_step(program, state)
+        moves = state.step < program.max_step  # type: ignore[operator]
         for value in logs.values():
             moves = moves & value.isfinite()
-        moves = once(moves)
+        moves = no_fuse(moves)
         pairs = zip(state.tensors(), after.tensors(), strict=True)
         kept = (_where(moves, new, old) for (_, old), (_, new) in pairs)
         return state.filled(kept), {name: torch.where(moves, value, 0.0) for name, value in logs.items()}
@@ -122,28 +122,30 @@ def _where(moves: Tensor, new: Tensor, old: Tensor) -> Tensor:
     return torch.where(moves.reshape(moves.shape + (1,) * (new.dim() - moves.dim())), new, old)
 
 
-class Together:
+class VmapFleet:
     """All replicas in one mapped step, with torch's own grouped convolutions or with those of `ops.fleet_conv`.
 
     In full precision a run alone is trained beside a copy of itself, for libraries multiply one matrix in another order
     than several, and sums are exact (see `sums.py`): its numbers do not depend on its neighbours.
     """
 
-    def __init__(self, programs: Sequence[Program], states: Sequence[State], *, way: str, engine: str) -> None:
+    def __init__(
+        self, programs: Sequence[Program], states: Sequence[State], *, implementation: str, engine: str
+    ) -> None:
         self.replicas, full = len(programs), programs[0].precision == "float32"
         if self.replicas == 1 and full:
             programs, states = [*programs] * 2, [*states] * 2
         program, state = stack_programs(programs), stack_states(states)
 
         def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
-            with convolutions(way):
-                return guarded(advance_together)(program, state)
+            with conv_implementation(implementation):
+                return freeze_finished(train_step_vmapped)(program, state)
 
         if engine == "loop":
-            self.engine: Loop | Graph = Loop(program, state, step)
+            self.engine: LoopEngine | CompiledEngine = LoopEngine(program, state, step)
         else:
             backend = "none" if engine == "recorded" else "inductor"
-            self.engine = Graph(program, state, step, capture=engine == "graph", backend=backend, exact=full)
+            self.engine = CompiledEngine(program, state, step, capture=engine == "graph", backend=backend, exact=full)
 
     def run(self, steps: int) -> list[Progressed]:
         before = self.engine.state.step.tolist()
@@ -164,9 +166,9 @@ class OneByOne:
     """Each replica in an engine of its own, one after the other."""
 
     def __init__(self, programs: Sequence[Program], states: Sequence[State], engine: str) -> None:
-        step = guarded(advance)
-        self.engines: list[Loop | Graph] = [
-            Loop(p, s, step) if engine == "loop" else Graph(p, s, step, capture=engine == "graph")
+        step = freeze_finished(train_step)
+        self.engines: list[LoopEngine | CompiledEngine] = [
+            LoopEngine(p, s, step) if engine == "loop" else CompiledEngine(p, s, step, capture=engine == "graph")
             for p, s in zip(programs, states, strict=True)
         ]
 
@@ -186,7 +188,7 @@ class Streams:
     """Every replica's own compiled step, side by side on CUDA streams inside one captured graph."""
 
     def __init__(self, programs: Sequence[Program], states: Sequence[State]) -> None:
-        first = Graph(programs[0], states[0], guarded(advance), capture=False)
+        first = CompiledEngine(programs[0], states[0], freeze_finished(train_step), capture=False)
         self.compiled, self.state = first.step, [s.clone() for s in states]
         self.sums = [{name: torch.zeros_like(total) for name, total in first.sums.items()} for _ in states]
         own = [step_inputs(*each) for each in zip(programs, self.state, self.sums, strict=True)]
@@ -234,4 +236,4 @@ def make_fleet(programs: Sequence[Program], states: Sequence[State], *, strategy
         return OneByOne(programs, states, engine)
     if strategy == "streams":
         return Streams(programs, states)
-    return Together(programs, states, way="library" if strategy == "vmap" else "fleet", engine=engine)
+    return VmapFleet(programs, states, implementation="library" if strategy == "vmap" else "fleet", engine=engine)

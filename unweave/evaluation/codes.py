@@ -23,61 +23,63 @@ from unweave.version import __version__
 STORE = "codes.safetensors"
 
 
-class Table(NamedTuple):
+class EncodedDataset(NamedTuple):
     """Observations, encoded."""
 
-    rows: Tensor  # which observations [N]
+    indices: Tensor  # which observations [N]
     codes: np.ndarray  # [N, Z]
     factors: np.ndarray  # [N, K], NaN where not known
     kl: np.ndarray  # [Z]
     logvar: np.ndarray | None = None  # of the posterior [N, Z]
 
 
-def chosen_rows(data: Dataset, rows: int | None, seed: int) -> Tensor:
-    """Which observations to encode, on the data's device: `rows` drawn by the seed, or all in their own order."""
-    if rows is None or rows >= data.size:
+def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
+    """Which observations to encode, on the data's device: `num_samples` drawn by the seed, or all in their own order."""
+    if num_samples is None or num_samples >= data.size:
         index = torch.arange(data.size)
     else:
-        index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:rows]
+        index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:num_samples]
     return index.to(next(data.buffers(), index).device)
 
 
-def encode_table(what: Representation, data: Dataset, *, rows: int | None, seed: int, batch: int = 512) -> Table:
-    """Codes and factors of `rows` different observations drawn by the seed, or of all with rows=None."""
-    index = chosen_rows(data, rows, seed)
+def encode_dataset(
+    what: Representation, data: Dataset, *, num_samples: int | None, seed: int, batch: int = 512
+) -> EncodedDataset:
+    """Codes and factors of `num_samples` different observations drawn by the seed, or of all with rows=None."""
+    index = sample_indices(data, num_samples, seed)
     codes, logvars = [], []
     with torch.no_grad():
         for part in index.split(batch):
             images = data.images(part)
             if what.posterior is None:
-                codes.append(what.encode(images).float())
+                codes.append(what.require("encode")(images).float())
             else:  # its mean is the code: no need to encode twice
                 mean, logvar = what.posterior(images)
                 codes.append(mean.float())
                 logvars.append(logvar.float())
-    return make_table(data, index, torch.cat(codes), torch.cat(logvars) if logvars else None)
+    return make_encoded_dataset(data, index, torch.cat(codes), torch.cat(logvars) if logvars else None)
 
 
-def make_table(data: Dataset, index: Tensor, codes: Tensor, logvar: Tensor | None) -> Table:
+def make_encoded_dataset(data: Dataset, index: Tensor, codes: Tensor, logvar: Tensor | None) -> EncodedDataset:
     """The table of these observations, given their codes [N, Z] and, of a posterior, the log-variances."""
     spread = None if logvar is None else logvar.cpu()
-    return _table(index.cpu(), codes.cpu(), factor_numbers(data, index).cpu(), spread)
+    return _table(index.cpu(), codes.cpu(), factor_matrix(data, index).cpu(), spread)
 
 
-def factor_numbers(data: Dataset, index_N: Tensor) -> Tensor:
+def factor_matrix(data: Dataset, index_N: Tensor) -> Tensor:
     """Factors [N, K], float32: classes, or the values of a set that has continuous factors; NaN where not known."""
-    if "continuous" in data.kinds:
+    if "continuous" in data.factor_types:
         return data.values(index_N)
     classes_NK = data.factors(index_N)
     return classes_NK.float().masked_fill(classes_NK < 0, torch.nan)
 
 
-def _table(rows: Tensor, codes: Tensor, factors: Tensor, logvar: Tensor | None) -> Table:
+def _table(rows: Tensor, codes: Tensor, factors: Tensor, logvar: Tensor | None) -> EncodedDataset:
     kl = codes.new_full(codes.shape[1:], torch.nan) if logvar is None else kl_standard(codes, logvar).mean(0)
-    return Table(rows, codes.numpy(), factors.numpy(), kl.numpy(), None if logvar is None else logvar.numpy())
+    return EncodedDataset(rows, codes.numpy(), factors.numpy(), kl.numpy(), None if logvar is None else logvar.numpy())
 
 
-def sampled(table: Table, seed: int) -> Table:
+def sample_codes(table: EncodedDataset, seed: int) -> EncodedDataset:
     """The same observations, each with a code drawn from its posterior instead of the mean."""
     if table.logvar is None:
         raise UserError("codes 'sampled' need a posterior to draw from, which this model has not; use mean")
@@ -93,34 +95,34 @@ def fingerprint(method: Method, data: Dataset, seed: int) -> str:
     told.update(json.dumps([data.name, data.options, data.size, data.factor_names, seed], default=str).encode())
     # A few images stand for the data, for options do not tell arrays apart that were handed over in memory.
     probe = torch.linspace(0, data.size - 1, 16).long().to(next(data.buffers(), torch.empty(0)).device)
-    for values in (data.images(probe), factor_numbers(data, probe)):
+    for values in (data.images(probe), factor_matrix(data, probe)):
         told.update(values.detach().float().cpu().numpy().tobytes())
     return told.hexdigest()
 
 
-def run_table(
-    folder: RunFolder, method: Method, data: Dataset, *, rows: int | None, seed: int, save: bool
-) -> tuple[Table, str]:
+def encode_run(
+    folder: RunFolder, method: Method, data: Dataset, *, num_samples: int | None, seed: int, save: bool
+) -> tuple[EncodedDataset, str]:
     """The encoded observations of a run and their fingerprint: encoded the first time, read from its folder later."""
     mark = fingerprint(method, data, seed)
-    table = stored_table(folder, mark, rows, data.size)
+    table = load_codes(folder, mark, num_samples, data.size)
     if table is None:
-        table = encode_table(method.representation(), data, rows=rows, seed=seed)
+        table = encode_dataset(method.representation(), data, num_samples=num_samples, seed=seed)
         if save:
-            store_table(folder, table, mark)
+            save_codes(folder, table, mark)
     return table, mark
 
 
-def store_table(folder: RunFolder, table: Table, mark: str) -> None:
+def save_codes(folder: RunFolder, table: EncodedDataset, mark: str) -> None:
     """Keep the table in a run's folder under the fingerprint of what it was made from."""
-    found = {"rows": table.rows, "codes": table.codes, "factors": table.factors, "logvar": table.logvar}
+    found = {"rows": table.indices, "codes": table.codes, "factors": table.factors, "logvar": table.logvar}
     tensors = {name: torch.as_tensor(values) for name, values in found.items() if values is not None}
     folder.save(STORE, tensors, fingerprint=mark)
 
 
-def stored_table(folder: RunFolder, mark: str, rows: int | None, size: int) -> Table | None:
-    """The first `rows` of the stored observations, if they are of these weights and data (of `size`) and enough."""
-    count = size if rows is None else min(rows, size)
+def load_codes(folder: RunFolder, mark: str, num_samples: int | None, size: int) -> EncodedDataset | None:
+    """The first `num_samples` of the stored observations, if they are of these weights and data (of `size`) and enough."""
+    count = size if num_samples is None else min(num_samples, size)
     if not (folder.path / STORE).is_file():
         return None
     try:
@@ -135,5 +137,5 @@ def stored_table(folder: RunFolder, mark: str, rows: int | None, size: int) -> T
         return None
 
 
-def is_stored(folder: RunFolder, mark: str, rows: int | None, size: int) -> bool:
-    return stored_table(folder, mark, rows, size) is not None
+def has_stored_codes(folder: RunFolder, mark: str, num_samples: int | None, size: int) -> bool:
+    return load_codes(folder, mark, num_samples, size) is not None

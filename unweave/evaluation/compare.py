@@ -15,10 +15,10 @@ from torch.func import functional_call, stack_module_state, vmap
 from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError
-from unweave.evaluation.codes import chosen_rows, fingerprint, is_stored, make_table, store_table
+from unweave.evaluation.codes import fingerprint, has_stored_codes, make_encoded_dataset, sample_indices, save_codes
 from unweave.evaluation.evaluate import Evaluation, evaluate
-from unweave.model import Diverged, Trained, load
-from unweave.nn.conv import convolutions
+from unweave.model import Diverged, TrainedModel, load
+from unweave.nn.conv import conv_implementation
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder, list_runs, optimizer_name
 
@@ -34,10 +34,10 @@ class _Posterior(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         what = self.method.representation()
-        return (what.encode(images),) if what.posterior is None else what.posterior(images)
+        return (what.require("encode")(images),) if what.posterior is None else what.posterior(images)
 
 
-def encode_together(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> list[tuple[Tensor, Tensor | None]]:
     """Codes [N, Z] and log-variances (None without a posterior) of the same observations for every model."""
     modules = [_Posterior(method) for method in methods]
     params, buffers = stack_module_state(modules)
@@ -46,16 +46,16 @@ def encode_together(methods: Sequence[Method], data: Dataset, index_N: Tensor) -
         return functional_call(modules[0], state, (images,))
 
     found = []
-    with torch.no_grad(), convolutions("fleet"):
+    with torch.no_grad(), conv_implementation("fleet"):
         for part in index_N.split(max(16, _IMAGES_AT_ONCE // len(methods))):
             found.append([t.float().cpu() for t in vmap(one, (0, None))({**params, **buffers}, data.images(part))])
     whole = [torch.cat(parts, dim=1) for parts in zip(*found, strict=True)]
     return [(whole[0][k], whole[1][k] if len(whole) > 1 else None) for k in range(len(methods))]
 
 
-def _alike(runs: Sequence[Trained]) -> list[list[Trained]]:
+def _alike(runs: Sequence[TrainedModel]) -> list[list[TrainedModel]]:
     """Runs whose models and data are of the same form."""
-    groups: dict[str, list[Trained]] = {}
+    groups: dict[str, list[TrainedModel]] = {}
     for run in runs:
         config = run.config
         form = [config["method"], config["arguments"], config["data"], config["data_options"], run.data.size]
@@ -63,17 +63,17 @@ def _alike(runs: Sequence[Trained]) -> list[list[Trained]]:
     return list(groups.values())
 
 
-def encode_runs(runs: Sequence[Trained], *, rows: int | None, seed: int) -> None:
+def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: int) -> None:
     """Leave the codes of every run in its folder, where `evaluate` finds them."""
     for group in _alike(runs):
         data = group[0].data
         marks = [fingerprint(run.method, data, seed) for run in group]
-        todo = [k for k, run in enumerate(group) if not is_stored(run.folder, marks[k], rows, data.size)]
+        todo = [k for k, run in enumerate(group) if not has_stored_codes(run.folder, marks[k], num_samples, data.size)]
         if not todo:
             continue
-        index = chosen_rows(data, rows, seed)
-        for k, (codes, logvar) in zip(todo, encode_together([group[k].method for k in todo], data, index), strict=True):
-            store_table(group[k].folder, make_table(data, index, codes, logvar), marks[k])
+        index = sample_indices(data, num_samples, seed)
+        for k, (codes, logvar) in zip(todo, encode_models([group[k].method for k in todo], data, index), strict=True):
+            save_codes(group[k].folder, make_encoded_dataset(data, index, codes, logvar), marks[k])
 
 
 def varied_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -87,22 +87,22 @@ def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
     rates = {json.dumps(s["lr"]): s["lr"] for s in config["optimizer"].values()}
     lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
     plain = {name: config[name] for name in ("supervision", "batch", "precision")}
-    start = config.get("start", GLOROT)
+    init = config.get("init", GLOROT)
     return {
         **config["hyper"],
         **config["arguments"],
         "optimizer": optimizer_name(config),
         "lr": lr,
-        "start": start,
+        "init": init,
         **plain,
     }
 
 
 def score_runs(
-    runs: Sequence[Trained | Diverged | str | Path],
+    runs: Sequence[TrainedModel | Diverged | str | Path],
     *,
     metrics: str | Sequence[str] | None = None,
-    rows: int | None = 10_000,
+    num_samples: int | None = 10_000,
     seed: int = 0,
     device: str = "cpu",
     stored: bool = False,
@@ -114,19 +114,19 @@ def score_runs(
     if not runs:
         raise UserError("runs is empty; give at least one run folder")
     opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
-    trained = [run for run in opened if isinstance(run, Trained)]
-    encode_runs(trained, rows=None if rows is None else rows + rows // 2, seed=seed)
+    trained = [run for run in opened if isinstance(run, TrainedModel)]
+    encode_runs(trained, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
     scores: list[Mapping[str, float]] = []
     for run in opened:
-        found = _stored_scores(run, metrics, rows, seed) if stored and isinstance(run, Trained) else None
-        if found is None and isinstance(run, Trained):
-            found = evaluate(run, metrics=metrics, rows=rows, seed=seed, device=device).scores
+        found = _stored_scores(run, metrics, num_samples, seed) if stored and isinstance(run, TrainedModel) else None
+        if found is None and isinstance(run, TrainedModel):
+            found = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
         scores.append(found or {})
     return _frame(opened, scores)
 
 
 def _stored_scores(
-    run: Trained, metrics: str | Sequence[str] | None, rows: int | None, seed: int
+    run: TrainedModel, metrics: str | Sequence[str] | None, num_samples: int | None, seed: int
 ) -> dict[str, float] | None:
     """What the run's folder holds of these metrics, if it holds all of them and of these very codes."""
     if metrics is None or isinstance(metrics, str) or not (run.folder.path / "scores.json").is_file():
@@ -134,14 +134,14 @@ def _stored_scores(
     try:
         told = run.folder.read_json("scores.json")
         here = {name: float(value) for name, value in told["scores"].items() if name.partition(".")[0] in metrics}
-        same = told["seed"] == seed and told["rows"] in (rows, run.data.size)
+        same = told["seed"] == seed and told["rows"] in (num_samples, run.data.size)
         complete = set(metrics) <= {name.partition(".")[0] for name in here}
         return here if same and complete and told["codes"] == fingerprint(run.method, run.data, seed) else None
     except (UserError, KeyError, AttributeError, TypeError, ValueError):
         return None  # scores of another version, or damaged: computed anew
 
 
-def _frame(runs: Sequence[Trained | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:
+def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:
     settings = varied_settings([run.config for run in runs])
     names = list(dict.fromkeys(name for found in scores for name in found))
     rows = []
@@ -167,8 +167,16 @@ def find_runs(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def unfinished(paths: Sequence[Path]) -> list[Path]:
+def unfinished_runs(paths: Sequence[Path]) -> list[Path]:
     return [path for path in paths if not RunFolder(path).finished]
 
 
-__all__ = ["Evaluation", "encode_runs", "encode_together", "find_runs", "score_runs", "unfinished", "varied_settings"]
+__all__ = [
+    "Evaluation",
+    "encode_models",
+    "encode_runs",
+    "find_runs",
+    "score_runs",
+    "unfinished_runs",
+    "varied_settings",
+]

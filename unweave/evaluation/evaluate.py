@@ -15,20 +15,19 @@ from unweave.data import Dataset, load_data
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Groups, Match
 from unweave.errors import UserError, check_choice
-from unweave.evaluation.codes import Table, encode_table, run_table, sampled
+from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
 from unweave.metrics import METRICS
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
-from unweave.metrics.inputs import Kinds, read_table, select_rows
-from unweave.metrics.inputs import Table as Rows
-from unweave.metrics.npz import Arrays, read_npz
-from unweave.metrics.runner import Given, choose, score
-from unweave.model import Trained, load
+from unweave.metrics.inputs import FactorTypes, MetricInputs, read_table, select_rows
+from unweave.metrics.npz import NpzArrays, read_npz
+from unweave.metrics.runner import ScoringInputs, choose, score
+from unweave.model import TrainedModel, load
 from unweave.ops.divergence import kl_standard, kl_to_mean
 from unweave.runs import RunFolder
 
 SHUFFLES = 3  # by which it is known what chance alone counts
 MIG_ROWS = 10_000  # histogram estimates of information depend on the number of rows: the field's number
-DEAD_BELOW = 0.01  # nats under which a latent carries nothing
+ACTIVE_THRESHOLD = 0.01  # nats under which a latent carries nothing
 
 
 class Evaluation(NamedTuple):
@@ -51,14 +50,14 @@ class Evaluation(NamedTuple):
     luck: np.ndarray | None = None  # how far above `chance` a latent comes by luck, the luckiest of all tried [K]
 
     @property
-    def nats(self) -> np.ndarray:
+    def latent_information(self) -> np.ndarray:
         """How much each latent carries about an observation [Z]; nan without a posterior."""
         return self.kl if self.carried is None else self.carried
 
     @property
-    def alive(self) -> np.ndarray:
+    def active(self) -> np.ndarray:
         """Which latents carry anything [Z]."""
-        return ~(self.nats < DEAD_BELOW)
+        return ~(self.latent_information < ACTIVE_THRESHOLD)
 
     def as_json(self) -> dict[str, Any]:
         tables = {name: getattr(self, name).tolist() for name in ("information", "entropies")}
@@ -73,11 +72,11 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    what: str | Path | Trained | Representation,
+    what: str | Path | TrainedModel | Representation,
     data: str | Dataset | None = None,
     *,
     metrics: str | Sequence[str] | None = None,
-    rows: int | None = 10_000,
+    num_samples: int | None = 10_000,
     seed: int = 0,
     device: str = "cpu",
     save: bool = True,
@@ -96,30 +95,32 @@ def evaluate(
     check_choice("codes", codes, ("mean", "sampled"))
     if isinstance(what, str | Path):
         what = load(what, device=device)
-    if rows is not None and rows < 2:
-        raise UserError(f"rows {rows} is too small; use 2 or more, or all")
-    if data is None and not isinstance(what, Trained):
+    if num_samples is not None and num_samples < 2:
+        raise UserError(f"rows {num_samples} is too small; use 2 or more, or all")
+    if data is None and not isinstance(what, TrainedModel):
         raise UserError("data is missing; a Representation needs data to be evaluated on, such as data='sprites'")
     dataset = load_data(data) if data is not None else what.data  # type: ignore[union-attr]
     # What fits a predictor is tested on rows of its own, half as many again, as the field does it.
-    more = rows // 2 if rows is not None and any(METRICS[name].split for name in names) else 0
-    wanted = None if rows is None else rows + more
+    more = num_samples // 2 if num_samples is not None and any(METRICS[name].split for name in names) else 0
+    wanted = None if num_samples is None else num_samples + more
     mark = ""
-    if isinstance(what, Trained):
+    if isinstance(what, TrainedModel):
         groups = groups or content_and_style(what, dataset)
-        table, mark = run_table(what.folder, what.method, dataset, rows=wanted, seed=seed, save=save)
+        table, mark = encode_run(what.folder, what.method, dataset, num_samples=wanted, seed=seed, save=save)
     else:
-        table = encode_table(what, dataset, rows=wanted, seed=seed)
+        table = encode_dataset(what, dataset, num_samples=wanted, seed=seed)
     if codes == "sampled":
-        table, mark = sampled(table, seed), f"{mark} sampled".strip()
-    given = _given(table, dataset, rows if more else None, seed)._replace(groups=groups, device=_metric_device(device))
+        table, mark = sample_codes(table, seed), f"{mark} sampled".strip()
+    given = _given(table, dataset, num_samples if more else None, seed)._replace(
+        groups=groups, device=_metric_device(device)
+    )
     result = score_table(given, metrics, dataset.factor_names, resamples)._replace(codes=mark)
-    if isinstance(what, Trained) and save and codes == "mean":
+    if isinstance(what, TrainedModel) and save and codes == "mean":
         what.folder.write_json("scores.json", _with_earlier(what.folder, result))
     return result
 
 
-def content_and_style(run: Trained, data: Dataset) -> tuple[list[str], list[str | None]] | None:
+def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list[str | None]] | None:
     """Which codes and which factors are content and which style (None: neither); None if that is not told of both."""
     parts, told = run.representation.parts, read_supervision(run.config["supervision"], run.data)
     content = told.by if isinstance(told, Groups) else told.content if isinstance(told, Match) else ()
@@ -144,15 +145,15 @@ def _metric_device(device: str) -> str | None:
     return device if device.startswith("cuda") else None
 
 
-def _given(table: Table, data: Dataset, rows: int | None, seed: int) -> Given:
+def _given(table: EncodedDataset, data: Dataset, rows: int | None, seed: int) -> ScoringInputs:
     """The first `rows` to score and the rest to test on; with None, or if that is all there are, all to score."""
-    everything = Rows(table.codes.astype(np.float64), table.factors.astype(np.float64), data.kinds)
+    everything = MetricInputs(table.codes.astype(np.float64), table.factors.astype(np.float64), data.factor_types)
     logvar = table.logvar
     if rows is None or rows >= len(table.codes) or len(table.codes) == data.size:
-        return Given(everything, logvar=logvar, seed=seed)
+        return ScoringInputs(everything, logvar=logvar, seed=seed)
     order = np.arange(len(table.codes))
     first, rest = select_rows(everything, order[:rows]), select_rows(everything, order[rows:])
-    return Given(first, rest, None if logvar is None else logvar[:rows], seed=seed)
+    return ScoringInputs(first, rest, None if logvar is None else logvar[:rows], seed=seed)
 
 
 def _with_earlier(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def evaluate_arrays(
     names: Sequence[str] | None = None,
     test: tuple[Any, Any] | None = None,
     logvar: Any = None,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     groups: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
     metrics: str | Sequence[str] | None = None,
     resamples: int = 0,
@@ -185,17 +186,19 @@ def evaluate_arrays(
 ) -> Evaluation:
     """Scores of codes [N, D] and factors [N, K] from anywhere; `logvar` makes the codes means of posteriors."""
     _named(metrics)
-    table = read_table(codes, factors, kinds=kinds)
-    told = tuple(names) if names is not None else tuple(f"factor {k}" for k in range(len(table.kinds)))
-    if len(told) != len(table.kinds):
-        raise UserError(f"names: has {len(told)} entries; accepted is one for each of the {len(table.kinds)} factors")
-    held_out = None if test is None else read_table(*test, kinds=table.kinds)
+    table = read_table(codes, factors, factor_types=factor_types)
+    told = tuple(names) if names is not None else tuple(f"factor {k}" for k in range(len(table.factor_types)))
+    if len(told) != len(table.factor_types):
+        raise UserError(
+            f"names: has {len(told)} entries; accepted is one for each of the {len(table.factor_types)} factors"
+        )
+    held_out = None if test is None else read_table(*test, factor_types=table.factor_types)
     spread = None if logvar is None else _like(table.codes, logvar)
-    given = Given(table, held_out, spread, groups, seed, _metric_device(device))
+    given = ScoringInputs(table, held_out, spread, groups, seed, _metric_device(device))
     return score_table(given, metrics, told, resamples)
 
 
-def score_file(path: str | Path, **options: Any) -> Evaluation:
+def evaluate_npz(path: str | Path, **options: Any) -> Evaluation:
     """Scores of an .npz, with the options of `evaluate_arrays`."""
     found = read_npz(path)
     options = {"names": found.names, "test": found.test, "logvar": found.logvar, **options}
@@ -210,7 +213,7 @@ def _like(codes: np.ndarray, logvar: Any) -> np.ndarray:
 
 
 def score_table(
-    given: Given, metrics: str | Sequence[str] | None, factor_names: tuple[str, ...], resamples: int
+    given: ScoringInputs, metrics: str | Sequence[str] | None, factor_names: tuple[str, ...], resamples: int
 ) -> Evaluation:
     """Every metric that is asked for and applies, and the tables behind them."""
     chosen, skipped = choose(metrics, given)
@@ -219,10 +222,10 @@ def score_table(
     part = select_rows(given.table, order)
     information = chance = np.zeros((part.codes.shape[1], 0))
     entropy = luck = np.zeros(0)
-    if len(part.kinds):
+    if len(part.factor_types):
         chance, luck = _counted_by_chance(part, given.seed)
-        information = mutual_information_matrix(part.codes, part.factors, kinds=part.kinds)
-        entropy = entropies(part.factors, kinds=part.kinds)
+        information = mutual_information_matrix(part.codes, part.factors, factor_types=part.factor_types)
+        entropy = entropies(part.factors, factor_types=part.factor_types)
     kl = carried = np.full(part.codes.shape[1], np.nan)
     if given.logvar is not None:
         mean_ND, logvar_ND = torch.as_tensor(given.table.codes), torch.as_tensor(given.logvar)
@@ -233,7 +236,7 @@ def score_table(
     return tables._replace(importance=found.importance, carried=carried, known=known, chance=chance, luck=luck)
 
 
-def _counted_by_chance(part: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _counted_by_chance(part: MetricInputs, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The nats [Z, K] that counting finds where there are none, each factor's known values being shuffled: the mean.
 
     And by how much [K] the luckiest latent is above that.
@@ -244,16 +247,16 @@ def _counted_by_chance(part: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         for column in shuffled.T:
             rows = np.flatnonzero(~np.isnan(column))
             column[rows] = column[draw.permutation(rows)]
-        found.append(mutual_information_matrix(part.codes, shuffled, kinds=part.kinds))
+        found.append(mutual_information_matrix(part.codes, shuffled, factor_types=part.factor_types))
     chance_ZK = np.mean(found, axis=0)
     return chance_ZK, (found - chance_ZK).max((0, 1))
 
 
 __all__ = [
-    "Arrays",
+    "EncodedDataset",
     "Evaluation",
-    "Table",
-    "encode_table",
+    "NpzArrays",
+    "encode_dataset",
     "evaluate",
     "evaluate_arrays",
     "read_npz",

@@ -18,19 +18,19 @@ from torch import Tensor
 from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.supervision.parse import read_supervision
-from unweave.data.supervision.specs import Groups, Match, Share, Triplets
+from unweave.data.supervision.specs import Groups, Match, SharedPairs, Triplets
 from unweave.errors import UserError
-from unweave.evaluation.codes import chosen_rows
+from unweave.evaluation.codes import sample_indices
 from unweave.metrics.inputs import Floats, Indices
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize
-from unweave.model import Trained
+from unweave.model import TrainedModel
 
 TRAIN_SHARE = 2 / 3  # of the observations of each class; the others test
 MOST_CLASSES = 500  # a linear classifier of more takes minutes and has too few rows of each
 _CHUNK = 512  # images in one call of the encoder
 
 
-class Leak(NamedTuple):
+class ContentLeakage(NamedTuple):
     """Shares of test observations whose class is told right."""
 
     content: float
@@ -50,16 +50,16 @@ class GroupAccuracy(NamedTuple):
 
 def shared_factors(supervision: str, data: Dataset) -> tuple[int, ...]:
     """The positions of the factors that members of a group share; () if the supervision names no such factors."""
-    want = read_supervision(supervision, data)
-    match want:
-        case Groups() | Share() | Triplets():
-            return want.by
+    spec = read_supervision(supervision, data)
+    match spec:
+        case Groups() | SharedPairs() | Triplets():
+            return spec.by
         case Match():
-            return want.content
+            return spec.content
     return ()
 
 
-def halves(parts: Sequence[Part]) -> tuple[slice, slice]:
+def content_style_slices(parts: Sequence[Part]) -> tuple[slice, slice]:
     """The coordinates of the first part, and those of all others."""
     total = sum(part.size for part in parts)
     if len(parts) < 2:
@@ -67,7 +67,7 @@ def halves(parts: Sequence[Part]) -> tuple[slice, slice]:
     return slice(0, parts[0].size), slice(parts[0].size, total)
 
 
-def content_leak(codes_content: Any, codes_style: Any, classes: Any, seed: int = 0) -> Leak:
+def content_leakage(codes_content: Any, codes_style: Any, classes: Any, seed: int = 0) -> ContentLeakage:
     """How often a linear classifier tells the class from content codes [N, D] and from style codes [N, D'].
 
     Fitted on two thirds of the observations of each class, drawn by the seed, and tested on the others.
@@ -79,7 +79,7 @@ def content_leak(codes_content: Any, codes_style: Any, classes: Any, seed: int =
             raise UserError(f"{name}: has shape {codes.shape}; accepted is a row for each of {len(labels_N)} classes")
     train_N = _train_rows(labels_N, seed)
     content, style = (_accuracy(codes, labels_N, train_N) for codes in both)
-    return Leak(content, style, _chance(labels_N, train_N))
+    return ContentLeakage(content, style, _chance(labels_N, train_N))
 
 
 class _Rows(NamedTuple):
@@ -93,24 +93,24 @@ class _Rows(NamedTuple):
 
 
 def group_accuracy(
-    run: Trained,
+    run: TrainedModel,
     data: Dataset | None = None,
     *,
     test: Dataset | None = None,
     members: Sequence[int] = (1, 2, 4),
-    rows: int = 3000,
+    num_samples: int = 3000,
     seed: int = 0,
 ) -> GroupAccuracy:
-    """The class of the run's groups told from its codes of `rows` observations (of `data`, or of what it learned).
+    """The class of the run's groups told from its codes of `num_samples` observations (of `data`, or of what it learned).
 
     Two thirds of them train the classifier and the others test it, or, with `test`, all train it and as many of
     that set test it. With `members` above 1 the content of each observation is joined with that of others of its
     class by the method's `encode_group`; those who train the classifier never help those who test it. Numbers of
     members for which a class is too small are left out.
     """
-    found = _rows(run, run.data if data is None else data, test, rows, seed)
+    found = _rows(run, run.data if data is None else data, test, num_samples, seed)
     what = run.representation
-    content, style = halves(what.parts)
+    content, style = content_style_slices(what.parts)
     alone_NZ = _encoded(what.encode, found, np.arange(len(found.labels_N))[:, None])
     told = {1: _accuracy(alone_NZ[:, content], found.labels_N, found.train_N)} if 1 in members else {}
     for count in [m for m in members if m > 1 and what.encode_group is not None]:
@@ -123,9 +123,9 @@ def group_accuracy(
     return GroupAccuracy(told, left, chance, int(found.labels_N.max()) + 1, len(found.labels_N))
 
 
-def _rows(run: Trained, data: Dataset, test: Dataset | None, rows: int, seed: int) -> _Rows:
+def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: int, seed: int) -> _Rows:
     sets = (data,) if test is None else (data, test)
-    drawn = [_classed(one, run.config["supervision"], rows, seed) for one in sets]
+    drawn = [_classed(one, run.config["supervision"], num_samples, seed) for one in sets]
     keys = np.concatenate([key for _, key in drawn])
     labels_N = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     count = int(labels_N.max(initial=-1)) + 1
@@ -136,12 +136,12 @@ def _rows(run: Trained, data: Dataset, test: Dataset | None, rows: int, seed: in
     return _Rows(sets, origin_N, np.concatenate([index for index, _ in drawn]), labels_N, train_N)
 
 
-def _classed(data: Dataset, supervision: str, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _classed(data: Dataset, supervision: str, num_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Observations drawn by the seed with the factors their groups share; those that lack one are left out."""
     by = shared_factors(supervision, data)
     if not by:
         raise UserError(f"supervision={supervision!r} names no groups; give a run that was told of some")
-    index_N = chosen_rows(data, rows, seed)
+    index_N = sample_indices(data, num_samples, seed)
     classes_NK = data.factors(index_N)[:, list(by)].cpu().numpy()
     known_N = (classes_NK >= 0).all(1)
     return index_N.cpu().numpy()[known_N], classes_NK[known_N]

@@ -13,8 +13,8 @@ from torch import Tensor
 from unweave.contract import Representation
 from unweave.data import Dataset
 from unweave.errors import UserError
-from unweave.evaluation.codes import chosen_rows
-from unweave.model import Trained
+from unweave.evaluation.codes import sample_indices
+from unweave.model import TrainedModel
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.annealed import annealed_log_weights
 from unweave.ops.noise import fold, random_uniform
@@ -24,10 +24,10 @@ _LEAST = 0.05  # deviation; an encoder surer than this of a latent is not taken 
 _UNTOLD = 0.5  # where chains start if the encoder says no deviation
 
 
-def evidence_nll(
-    run: Trained, data: Dataset, *, rows: int = 1000, chains: int = 4, steps: int = 100, seed: int = 0
+def marginal_nll(
+    run: TrainedModel, data: Dataset, *, num_samples: int = 1000, chains: int = 4, steps: int = 100, seed: int = 0
 ) -> Tensor:
-    """-log p(x) [N] in nats of `rows` observations of the data, which the model should not have seen in training.
+    """-log p(x) [N] in nats of `num_samples` observations of the data, which the model should not have seen in training.
 
     The chains of an image start around its code, twice as wide as the encoder says. Too high in expectation, by less
     the more chains and steps there are. If the likelihood is Bernoulli, grey is nothing the model thinks possible: then
@@ -37,16 +37,16 @@ def evidence_nll(
     device = next(model.parameters()).device
     data, key = data.to(device), fold(torch.tensor(seed, device=device), "evidence")
     found = []
-    for part, index_B in enumerate(chosen_rows(data, rows, seed).split(max(1, _CHUNK // chains))):
+    for part, index_B in enumerate(sample_indices(data, num_samples, seed).split(max(1, _CHUNK // chains))):
         images = data.images(index_B)
         if model.likelihood == "bernoulli":
             images = (random_uniform(fold(fold(key, "pixels"), part), tuple(images.shape)) < images).float()
         mean_BZ, spread_BZ = _start(run.representation, images)
-        found.append(_log_evidence(model, images, mean_BZ, spread_BZ, fold(key, part), chains, steps))
+        found.append(_log_marginal_likelihood(model, images, mean_BZ, spread_BZ, fold(key, part), chains, steps))
     return -torch.cat(found)
 
 
-def _autoencoder(run: Trained) -> AutoEncoder:
+def _autoencoder(run: TrainedModel) -> AutoEncoder:
     """Of methods whose codes are N(0, I) if drawn from the prior, and all that the decoder sees."""
     model, name = getattr(run.method, "autoencoder", None), run.config["method"]
     what, prior = run.representation, getattr(run.method, "prior", "normal")
@@ -59,13 +59,13 @@ def _start(what: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and deviation [B, Z] of where the chains of each image start."""
     with torch.no_grad():
         if what.posterior is None:
-            mean_BZ = what.encode(x_BCHW)
+            mean_BZ = what.require("encode")(x_BCHW)
             return mean_BZ, torch.full_like(mean_BZ, _UNTOLD)
         mean_BZ, logvar_BZ = what.posterior(x_BCHW)
     return mean_BZ, 2.0 * torch.exp(0.5 * logvar_BZ).clamp(_LEAST, 1.0)
 
 
-def _log_evidence(
+def _log_marginal_likelihood(
     model: AutoEncoder, x_BCHW: Tensor, mean_BZ: Tensor, spread_BZ: Tensor, key: Tensor, chains: int, steps: int
 ) -> Tensor:
     """log p(x) [B]."""

@@ -15,23 +15,23 @@ import torch
 from torch import Tensor
 
 from unweave.data import DATASETS, Dataset
-from unweave.data.user.folder import read_like
+from unweave.data.user.folder import read_image_like
 from unweave.data.user.input_images import SUFFIXES, image_files, read_image
 from unweave.evaluation.classification import (
     BATCH,
-    Told,
-    class_chances,
+    LabelMapping,
     class_error,
+    class_probabilities,
     classifier,
-    fitting_data,
+    compatible_data,
     image_batches,
-    opened,
-    told_factors,
+    label_mappings,
+    load_if_path,
     true_classes,
     true_values,
     used_in_training,
 )
-from unweave.model import Trained
+from unweave.model import TrainedModel
 
 Pictures = str | Path | Sequence[str | Path]
 
@@ -46,7 +46,7 @@ class Observations(NamedTuple):
     trained_on: bool  # the very data of the run
 
 
-def predict(run: str | Path | Trained, data: Any = None, *, device: str = "cpu") -> pd.DataFrame:
+def predict(run: str | Path | TrainedModel, data: Any = None, *, device: str = "cpu") -> pd.DataFrame:
     """A row for every observation: its file or number, the most probable class by name, and the probability.
 
     `data` is a data set, its name or call text, picture files or folders of them; None is what the run was trained on.
@@ -54,12 +54,12 @@ def predict(run: str | Path | Trained, data: Any = None, *, device: str = "cpu")
     whether that is in the class, where a class stands for several values;
     and, of the run's own data, F_labelled: whether its label was used in training.
     """
-    trained = opened(run, data, device)
+    trained = load_if_path(run, data, device)
     classify, seen = classifier(trained), _observations(trained, data)
     if seen.trained_on and seen.data is not None:
         trained = trained._replace(data=seen.data)
-    chances = class_chances(classify, seen.images())
-    factors = told_factors(trained)
+    chances = class_probabilities(classify, seen.images())
+    factors = label_mappings(trained)
     taken = {told.factor for told in factors}
     column = next(name for name in (seen.column, "picture", "observation", "_") if name not in taken)
     table: dict[str, Any] = {column: seen.names}
@@ -82,14 +82,14 @@ def accuracy_lines(frame: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _columns(chance_NY: Tensor, told: Told, seen: Observations) -> dict[str, Any]:
+def _columns(chance_NY: Tensor, told: LabelMapping, seen: Observations) -> dict[str, Any]:
     confidence_N, class_N = chance_NY.max(1)
     names = np.array([*told.names(), None], dtype=object)
     columns = {told.factor: names[class_N], f"{told.factor}_confidence": confidence_N.numpy()}
     true_N = None if seen.data is None else true_classes(told, seen.data)
     if seen.data is not None and true_N is not None and (true_N >= 0).any():
-        columns[f"{told.factor}_true"] = true_values(told, seen.data) if told.several else names[true_N]
-        if told.several:  # the name of a class is not what the table says: who is right cannot be seen by comparing
+        columns[f"{told.factor}_true"] = true_values(told, seen.data) if told.many_to_one else names[true_N]
+        if told.many_to_one:  # the name of a class is not what the table says: who is right cannot be seen by comparing
             columns[f"{told.factor}_right"] = np.where(true_N >= 0, class_N.numpy() == true_N, None)
         if seen.trained_on:
             columns[f"{told.factor}_labelled"] = used_in_training(told, len(true_N))
@@ -99,11 +99,11 @@ def _columns(chance_NY: Tensor, told: Told, seen: Observations) -> dict[str, Any
 # --- what is to be classified --------------------------------------------------------------------------------------
 
 
-def _observations(trained: Trained, data: Any) -> Observations:
+def _observations(trained: TrainedModel, data: Any) -> Observations:
     if _are_pictures(data):
         return _pictures(trained, data)
-    dataset, trained_on = fitting_data(trained, data)
-    files = getattr(getattr(getattr(dataset, "about", None), "found", None), "pictures", None)
+    dataset, trained_on = compatible_data(trained, data)
+    files = getattr(getattr(getattr(dataset, "source_info", None), "scan", None), "pictures", None)
     names = list(files) if files else list(range(dataset.size))
     column = "file" if files else "row"
     return Observations(column, names, lambda: image_batches(trained, dataset), dataset, trained_on)
@@ -118,7 +118,7 @@ def _are_pictures(data: Any) -> bool:
     return Path(data).is_dir() or Path(data).suffix.lower() in SUFFIXES
 
 
-def _pictures(trained: Trained, paths: Pictures) -> Observations:
+def _pictures(trained: TrainedModel, paths: Pictures) -> Observations:
     files = image_files(paths)
     device = next(trained.method.parameters()).device
 
@@ -130,9 +130,9 @@ def _pictures(trained: Trained, paths: Pictures) -> Observations:
     return Observations("file", [str(file) for file in files], images, None, False)
 
 
-def _read(trained: Trained, file: Path) -> np.ndarray:
+def _read(trained: TrainedModel, file: Path) -> np.ndarray:
     """A picture as those the model was trained on, if these were pictures too."""
-    like = read_like(trained.data, file)
+    like = read_image_like(trained.data, file)
     return read_image(file, trained.data.shape) if like is None else like
 
 
@@ -150,4 +150,4 @@ def _checked(frame: pd.DataFrame, factor: str, used: bool = False) -> pd.DataFra
     return frame[known & (labelled == used)]
 
 
-__all__ = ["accuracy_lines", "class_error", "predict", "told_factors"]
+__all__ = ["accuracy_lines", "class_error", "label_mappings", "predict"]

@@ -18,7 +18,7 @@ from torch import Tensor
 from unweave.contract import Representation
 from unweave.data import Dataset
 from unweave.errors import UserError, check_choice
-from unweave.evaluation.codes import Table, chosen_rows, encode_table
+from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
 from unweave.nn.networks import build_networks
@@ -36,7 +36,7 @@ class Classifier(NamedTuple):
     error: float  # share of wrong classes among observations it was not trained on
 
 
-class PriorFit(NamedTuple):
+class AggregatePosteriorMetrics(NamedTuple):
     """How one model does."""
 
     mmd: float  # squared and unbiased, of sampled codes to as many draws of the prior
@@ -83,36 +83,36 @@ def fit_classifier(
 
 def _known(data: Dataset, k: int) -> tuple[Tensor, Tensor]:
     """The observations whose factor k is known, and its classes."""
-    index_N = chosen_rows(data, None, 0)
+    index_N = sample_indices(data, None, 0)
     class_N = data.factors(index_N)[:, k]
     return index_N[class_N >= 0], class_N[class_N >= 0]
 
 
-def prior_fit(
+def aggregate_posterior_metrics(
     what: Representation,
     data: Dataset,
     classifier: Classifier,
     *,
-    rows: int = 10_000,
+    num_samples: int = 10_000,
     labels: Sequence[int] = (100, 1000),
     seed: int = 0,
-) -> PriorFit:
-    """All of it from the codes of `rows` observations drawn by the seed, and as many samples of the prior.
+) -> AggregatePosteriorMetrics:
+    """All of it from the codes of `num_samples` observations drawn by the seed, and as many samples of the prior.
 
     Numbers of labels that leave nothing to test on are left out.
     """
     decode = _decoder(what)
-    table = encode_table(what, data, rows=rows, seed=seed)
+    table = encode_dataset(what, data, num_samples=num_samples, seed=seed)
     drawn = np.random.default_rng([seed, 1])  # not the numbers that stand for the prior
-    z_NZ = sampled_codes(table, drawn)
+    z_NZ = sample_posterior_codes(table, drawn)
     class_N = table.factors[:, classifier.factor]
     known_N = ~np.isnan(class_N)
     told = [number for number in labels if number < known_N.sum()]
-    device = next(data.buffers(), table.rows).device
-    return PriorFit(
+    device = next(data.buffers(), table.indices).device
+    return AggregatePosteriorMetrics(
         prior_mmd(z_NZ, seed=seed, device=str(device)),
         log_det_covariance(z_NZ),
-        _squared_error(decode, data, table.rows.to(device), z_NZ),
+        _squared_error(decode, data, table.indices.to(device), z_NZ),
         class_divergence(_sample_classes(decode, classifier, drawn, z_NZ.shape, device), classifier.true_Y),
         {number: label_error(table.codes[known_N], class_N[known_N], labels=number, seed=seed) for number in told},
     )
@@ -126,7 +126,7 @@ def _decoder(what: Representation) -> Callable[[Tensor], Tensor]:
     return what.decode
 
 
-def sampled_codes(table: Table, drawn: np.random.Generator) -> Floats:
+def sample_posterior_codes(table: EncodedDataset, drawn: np.random.Generator) -> Floats:
     """z ~ q(z|x) of every observation [N, Z]: the code itself if the encoder gives no variances."""
     codes_NZ = table.codes.astype(np.float64)
     if table.logvar is None:

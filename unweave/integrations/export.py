@@ -19,16 +19,18 @@ import torch
 from torch import Tensor, nn
 
 from unweave.contract import Method
-from unweave.data.user.folder import read_like
+from unweave.data.user.folder import read_image_like
 from unweave.data.user.input_images import image_files, read_image
 from unweave.errors import UserError, check_choice
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.runs import write_atomic
 
 FORMATS = ("onnx", "torch")
 
 
-def encode_files(trained: Trained, paths: str | Path | Iterable[str | Path], out: str | Path, batch: int = 256) -> int:
+def encode_files(
+    trained: TrainedModel, paths: str | Path | Iterable[str | Path], out: str | Path, batch: int = 256
+) -> int:
     """Write `codes` [N, Z] and `files` [N] into an .npz; returns N."""
     files = image_files(paths)
     codes = []
@@ -40,9 +42,9 @@ def encode_files(trained: Trained, paths: str | Path | Iterable[str | Path], out
     return len(files)
 
 
-def _prepared(trained: Trained, path: Path) -> np.ndarray:
+def _prepared(trained: TrainedModel, path: Path) -> np.ndarray:
     """A picture as those the model was trained on, if these were pictures too."""
-    like = read_like(trained.data, path)
+    like = read_image_like(trained.data, path)
     return read_image(path, trained.data.shape) if like is None else like
 
 
@@ -63,10 +65,10 @@ class _Encoder(nn.Module):
         self.method = method
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.method.representation().encode(images)
+        return self.method.representation().require("encode")(images)
 
 
-def export(trained: Trained, out: str | Path, format: str = "torch") -> Path:
+def export(trained: TrainedModel, out: str | Path, format: str = "torch") -> Path:
     """Write the encoder as a program of its own: .pt2 for `torch.export.load`, or .onnx."""
     check_choice("format", format, FORMATS)
     path = Path(out)

@@ -28,15 +28,15 @@ from unweave.training.build import (
     find_engine,
     find_method,
     make_engine,
+    matmul_precision,
     optimizer_settings,
-    rounding,
 )
 
 Shape = tuple[int, int, int]
 Record = dict[str, float]
 _RECORDS = 100  # entries of losses_
 _CHUNK = 128  # rows encoded at once
-_GIVEN = ("x", "second")  # what arrays without labels or partners can give a method
+_GIVEN = ("x", "x_other")  # what arrays without labels or partners can give a method
 
 
 class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -111,7 +111,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             low, high = rows.min(), rows.max()
             raise UserError(f"likelihood 'bernoulli' needs X in 0..1, not {low:g}..{high:g}; rescale X or use gaussian")
         data = Arrays(rows.reshape(-1, *shape)).to(config["device"])
-        with rounding(self.precision):
+        with matmul_precision(self.precision):
             self.method_, self.losses_ = self._train(cls, config, data)
         self.shape_ = shape
         self._sample_shape = tuple(np.shape(X)[1:]) if image else (rows.shape[1],)
@@ -153,7 +153,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                     "use unweave.train on a data set, or a method such as beta_vae"
                 )
             losses += _train_stage(method, config, data)
-            trained, stage = method, stage.then
+            trained, stage = method, stage.next_stage
         assert trained is not None
         return trained.eval(), losses
 
@@ -164,7 +164,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if image and image != self.shape_:
             raise UserError(f"X has images of shape {image}, but {self.shape_} were fitted; give that shape")
         rows = validate_data(self, given, dtype=np.float32, reset=False)
-        return self._apply(self.method_.representation().encode, rows.reshape(-1, *self.shape_))
+        return self._apply(self.method_.representation().require("encode"), rows.reshape(-1, *self.shape_))
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """What codes [n_samples, latents] stand for, in the form X had when fitted."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import Method, knobs
+from unweave.contract import Method, hyper_params
 from unweave.errors import UserError
 from unweave.methods.aae import AAE
 from unweave.methods.aae_cluster import AAECluster
@@ -61,7 +61,7 @@ def variant(cls: type[Method], settings: Mapping[str, Any]) -> type[Method]:
     """The class that these settings are for: with `semi_supervised` among them, the method told a few labels."""
     if "semi_supervised" in settings:
         return few_labels(cls)  # type: ignore[arg-type]  # a class is hashable
-    if "gamma_sup" in settings and "gamma_sup" not in knobs(cls):
+    if "gamma_sup" in settings and "gamma_sup" not in hyper_params(cls):
         given = settings["gamma_sup"]
         raise UserError(f"gamma_sup {given} is the weight of semi_supervised; give semi_supervised=xent with it")
     return cls

@@ -10,10 +10,10 @@ from torch import Tensor
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, normal
 from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder, State
-from unweave.nn.discriminator import Critic, contest
+from unweave.nn.batch_norm import BatchNormEncoder, State
+from unweave.nn.discriminator import Discriminator, adversarial_losses
 from unweave.nn.precision import at_least_single
-from unweave.ops.density_ratio import GENERATORS
+from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.divergence import reparametrize
 from unweave.ops.priors import PETALS, PRIORS, prior_sample
 
@@ -26,12 +26,12 @@ class AAE(Method):
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = "-E_q(z|x)[log p(x|z)], then -E_q(z)[log D(z)], D(z) the critic's chance that z is from p(z)"
-    players = {"model": ("autoencoder",), "critic": ("critic",), "encoder": ("autoencoder.encoder",)}
-    phases = {"reconstruction": ("model",), "regularisation": ("critic", "encoder")}
+    players = {"model": ("autoencoder",), "discriminator": ("discriminator",), "encoder": ("autoencoder.encoder",)}
+    phases = {"reconstruction": ("model",), "regularisation": ("discriminator", "encoder")}
     noise = PRIORS["normal"]
-    recipe = {
+    optimizer_defaults = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-        "critic": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "encoder": {"lr": 3e-5, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},  # benchmarks/aae_rates.py
     }
 
@@ -46,19 +46,19 @@ class AAE(Method):
         prior: str = "normal",
         components: int = PETALS,
         generator: str = "non_saturating",
-        contests: int = 1,
-        critic_width: int = 1000,
-        critic_depth: int = 2,
-        normed: bool = False,
+        discriminator_steps: int = 1,
+        discriminator_width: int = 1000,
+        discriminator_depth: int = 2,
+        batch_norm: bool = False,
     ) -> None:
         super().__init__()
         check_choice("encoder", encoder, ENCODERS)
         check_choice("prior", prior, tuple(PRIORS))
-        check_choice("generator", generator, tuple(GENERATORS))
+        check_choice("generator", generator, tuple(GENERATOR_LOSSES))
         if components < 2:
             raise UserError(f"components {components} is too small; use 2 or more")
-        if contests < 1:
-            raise UserError(f"contests {contests} is too small; use 1 or more")
+        if discriminator_steps < 1:
+            raise UserError(f"contests {discriminator_steps} is too small; use 1 or more")
         least = components + 1 if prior == "categorical" else 2 if "place" in PRIORS[prior] else 1
         if latents < least:
             raise UserError(f"latents {latents} is too small for prior '{prior}'; use {least} or more")
@@ -66,20 +66,22 @@ class AAE(Method):
         self.gaussian, self.prior, self.generator = encoder == "gaussian", prior, generator
         self.noise = {**PRIORS[prior], "eps": normal("B", "Z")} if self.gaussian else PRIORS[prior]
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        if normed:
-            self.autoencoder.encoder = NormedEncoder(self.autoencoder.encoder)
-        self.critic = Critic(latents, width=critic_width, depth=critic_depth)
-        again = (f"regularisation_{n}" for n in range(2, contests + 1))
-        self.phases = {**self.phases, **dict.fromkeys(again, ("critic", "encoder"))}
+        if batch_norm:
+            self.autoencoder.encoder = BatchNormEncoder(self.autoencoder.encoder)
+        self.discriminator = Discriminator(latents, width=discriminator_width, depth=discriminator_depth)
+        again = (f"regularisation_{n}" for n in range(2, discriminator_steps + 1))
+        self.phases = {**self.phases, **dict.fromkeys(again, ("discriminator", "encoder"))}
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor, phase: str = "reconstruction") -> Out:
         z_BZ, state = self._code(batch.x, noise)  # type: ignore[arg-type]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, z_BZ).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon}, state)
-        game = contest(self.critic, z_BZ, prior_sample(self.prior, noise, self.components), self.generator)
-        logs = {"generator": game.generator, "critic": game.critic, "critic_accuracy": game.accuracy}
-        return Out({"critic": game.critic, "encoder": game.generator}, logs)
+        game = adversarial_losses(
+            self.discriminator, z_BZ, prior_sample(self.prior, noise, self.components), self.generator
+        )
+        logs = {"generator": game.generator, "discriminator": game.discriminator, "critic_accuracy": game.accuracy}
+        return Out({"discriminator": game.discriminator, "encoder": game.generator}, logs)
 
     def _code(self, x_BCHW: Tensor, noise: Any) -> tuple[Tensor, State]:
         """Codes of a batch to learn from, and the new running averages of an encoder that is normalised."""
@@ -88,7 +90,7 @@ class AAE(Method):
 
     def _posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor, State]:
         encoder = self.autoencoder.encoder
-        if not isinstance(encoder, NormedEncoder):
+        if not isinstance(encoder, BatchNormEncoder):
             return *self.autoencoder.posterior(x_BCHW), {}
         outputs, state = encoder.batch(x_BCHW, "autoencoder.encoder")
         mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
@@ -104,6 +106,7 @@ class AAE(Method):
         found = self.autoencoder.representation()
         if self.prior == "categorical":
             parts = (Part("class", self.components, classes=True), Part("style", self.latents - self.components))
-            return found._replace(encode=lambda x: self._classed(found.encode(x)), posterior=None, parts=parts)
+            encode = found.require("encode")
+            return found._replace(encode=lambda x: self._classed(encode(x)), posterior=None, parts=parts)
         # A deterministic encoder's second half is never trained: its variances must not be taken for a posterior.
         return found if self.gaussian else found._replace(posterior=None)

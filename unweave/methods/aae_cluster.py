@@ -6,11 +6,11 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, uniform
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Part, Representation, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder
-from unweave.nn.discriminator import Critic
-from unweave.nn.heads import HEAD_NOISE, at_least, batch_heads, heads, heads_contest
+from unweave.nn.batch_norm import BatchNormEncoder
+from unweave.nn.discriminator import Discriminator
+from unweave.nn.heads import HEAD_NOISE, batch_heads, check_minimum, heads, heads_adversarial_losses
 
 
 @final
@@ -18,9 +18,13 @@ class AAECluster(Method):
     """Makhzani et al. 2015, section 6: the semi-supervised model without its third phase."""
 
     class Hyper(NamedTuple):
-        dropout: Annotated[Tensor, Knob(0.2, "share of the encoder's input pixels set to 0", paper="0.2", high=0.9)]
-        class_weight: Annotated[Tensor, Knob(1.0, "weight of the encoder's loss against the critic of clusters", "1")]
-        sharpness: Annotated[Tensor, Knob(1.0, "of the clusters; below 1 several share an image", "1", high=1.0)]
+        dropout: Annotated[
+            Tensor, HyperParam(0.2, "share of the encoder's input pixels set to 0", paper="0.2", high=0.9)
+        ]
+        class_weight: Annotated[
+            Tensor, HyperParam(1.0, "weight of the encoder's loss against the critic of clusters", "1")
+        ]
+        sharpness: Annotated[Tensor, HyperParam(1.0, "of the clusters; below 1 several share an image", "1", high=1.0)]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
@@ -29,13 +33,13 @@ class AAECluster(Method):
     )
     players = {
         "model": ("autoencoder",),
-        "critics": ("style_critic", "class_critic"),
+        "discriminators": ("style_discriminator", "class_discriminator"),
         "encoder": ("autoencoder.encoder",),
     }
-    phases = {"reconstruction": ("model",), "regularisation": ("critics", "encoder")}
-    recipe = {
+    phases = {"reconstruction": ("model",), "regularisation": ("discriminators", "encoder")}
+    optimizer_defaults = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-        "critics": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
     }
 
@@ -47,19 +51,19 @@ class AAECluster(Method):
         clusters: int = 16,
         net: str = "locatello",
         likelihood: str = "bernoulli",
-        normed: bool = True,
-        style_normed: bool = False,
+        batch_norm: bool = True,
+        style_batch_norm: bool = False,
     ) -> None:
         super().__init__()
-        self.latents = at_least("latents", latents, 1)  # of the style
-        self.clusters = at_least("clusters", clusters, 2)
+        self.latents = check_minimum("latents", latents, 1)  # of the style
+        self.clusters = check_minimum("clusters", clusters, 2)
         self.noise = {**HEAD_NOISE, "input": uniform("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + clusters, net, likelihood)
-        self.autoencoder.encoder = NormedEncoder(
-            self.autoencoder.encoder, hidden=normed, classes=clusters, style=style_normed
+        self.autoencoder.encoder = BatchNormEncoder(
+            self.autoencoder.encoder, hidden=batch_norm, classes=clusters, style=style_batch_norm
         )
-        self.style_critic = Critic(latents, depth=2)
-        self.class_critic = Critic(clusters, depth=2)
+        self.style_discriminator = Discriminator(latents, depth=2)
+        self.class_discriminator = Discriminator(clusters, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         keep = (noise["input"] >= hyper.dropout) / (1.0 - hyper.dropout)
@@ -68,8 +72,10 @@ class AAECluster(Method):
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon}, state)
-        game = heads_contest(self.style_critic, self.class_critic, found, noise, hyper.class_weight)
-        return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
+        game = heads_adversarial_losses(
+            self.style_discriminator, self.class_discriminator, found, noise, hyper.class_weight
+        )
+        return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
 
     def encode(self, x_BCHW: Tensor) -> Tensor:
         """Style, then the probabilities of the clusters."""

@@ -7,16 +7,16 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
 from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder
+from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.conditional import class_count
-from unweave.nn.discriminator import Critic
-from unweave.nn.heads import HEAD_NOISE, Heads, at_least, batch_heads, heads, heads_contest
+from unweave.nn.discriminator import Discriminator
+from unweave.nn.heads import HEAD_NOISE, Heads, batch_heads, check_minimum, heads, heads_adversarial_losses
 from unweave.nn.networks import build_networks
-from unweave.ops.partial_labels import cross_entropy, mistakes
-from unweave.ops.separation import closeness
+from unweave.ops.partial_labels import cross_entropy, zero_one_loss
+from unweave.ops.separation import repulsion
 
 CLUSTERS = 20  # without labels, if nothing is said
 SPREAD = 3.0  # standard deviation of the places at the start, in that of the style
@@ -27,8 +27,8 @@ class AAEReduce(Method):
     """Makhzani et al. 2015, section 7 and figure 10; with labels if the supervision gives them."""
 
     class Hyper(NamedTuple):
-        sigma: Annotated[Tensor, Knob(0.3, "standard deviation of the noise on the encoder's input")]
-        eta: Annotated[Tensor, Knob(4.0, "distance under which two cluster heads push each other away")]
+        sigma: Annotated[Tensor, HyperParam(0.3, "standard deviation of the noise on the encoder's input")]
+        eta: Annotated[Tensor, HyperParam(4.0, "distance under which two cluster heads push each other away")]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
@@ -36,19 +36,19 @@ class AAEReduce(Method):
         "D the critics' chances of being from the prior, then, with labels, -log q(y|x) of the labelled"
     )
     players = {  # the classifier with labels only
-        "model": ("autoencoder", "places_YZ"),
-        "critics": ("style_critic", "class_critic"),
+        "model": ("autoencoder", "cluster_heads"),
+        "discriminators": ("style_discriminator", "class_discriminator"),
         "encoder": ("autoencoder.encoder",),
         "classifier": ("autoencoder.encoder",),
     }
     phases = {
         "reconstruction": ("model",),
-        "regularisation": ("critics", "encoder"),
+        "regularisation": ("discriminators", "encoder"),
         "classification": ("classifier",),
     }
-    recipe = {
+    optimizer_defaults = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-        "critics": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
@@ -63,13 +63,13 @@ class AAEReduce(Method):
         clusters: int = 0,
         net: str = "locatello",
         likelihood: str = "bernoulli",
-        normed: bool = True,
+        batch_norm: bool = True,
     ) -> None:
         super().__init__()
-        self.latents = at_least("latents", latents, 1)
-        self.told = bool(data.labels)
+        self.latents = check_minimum("latents", latents, 1)
+        self.has_labels = bool(data.labels)
         self.clusters = _clusters(clusters, data)
-        if self.told:
+        if self.has_labels:
             self.needs = ("x", "labelled", "labels")
         else:
             self.players = {p: parts for p, parts in self.players.items() if p != "classifier"}
@@ -77,23 +77,28 @@ class AAEReduce(Method):
         self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         encoder = build_networks(net, data.shape, latents + self.clusters)[0]  # of both heads
-        self.autoencoder.encoder = NormedEncoder(encoder, hidden=normed, classes=0 if self.told else self.clusters)
-        self.places_YZ = nn.Parameter(SPREAD * torch.randn(self.clusters, latents))
-        self.style_critic = Critic(latents, depth=2)
-        self.class_critic = Critic(self.clusters, depth=2)
+        self.autoencoder.encoder = BatchNormEncoder(
+            encoder, hidden=batch_norm, classes=0 if self.has_labels else self.clusters
+        )
+        self.cluster_heads = nn.Parameter(SPREAD * torch.randn(self.clusters, latents))
+        self.style_discriminator = Discriminator(latents, depth=2)
+        self.class_discriminator = Discriminator(self.clusters, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         x = batch.labelled if phase == "classification" else batch.x
         found, state = batch_heads(self.autoencoder, x + hyper.sigma * noise["input"], self.clusters)  # type: ignore[operator]
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, self._code(found)).mean()  # type: ignore[arg-type]
-            close = closeness(self.places_YZ, hyper.eta)
+            close = repulsion(self.cluster_heads, hyper.eta)
             return Out({"model": recon + close}, {"recon": recon, "closeness": close}, state)
         if phase == "regularisation":
-            game = heads_contest(self.style_critic, self.class_critic, found, noise)
-            return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
+            game = heads_adversarial_losses(self.style_discriminator, self.class_discriminator, found, noise)
+            return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
         labels_B = batch.labels[:, 0]  # type: ignore[index]
-        entropy, error = cross_entropy(found.logits_BY, labels_B).mean(), mistakes(found.logits_BY, labels_B).mean()
+        entropy, error = (
+            cross_entropy(found.logits_BY, labels_B).mean(),
+            zero_one_loss(found.logits_BY, labels_B).mean(),
+        )
         return Out({"classifier": entropy}, {"cross_entropy": entropy, "accuracy": 1.0 - error})
 
     def _heads(self, x_BCHW: Tensor) -> Heads:
@@ -101,7 +106,7 @@ class AAEReduce(Method):
 
     def _code(self, found: Heads) -> Tensor:
         """The place of the class, and the style beside it [B, Z]."""
-        return found.class_BY @ self.places_YZ + found.style_BZ
+        return found.class_BY @ self.cluster_heads + found.style_BZ
 
     def probabilities(self, x_BCHW: Tensor) -> Tensor:
         """Of the classes, or of the clusters where no labels were given [B, Y]."""
@@ -112,15 +117,15 @@ class AAEReduce(Method):
             lambda x: self._code(self._heads(x)),
             self.latents,
             self.autoencoder.decode,
-            classify=(lambda x: (self.probabilities(x),)) if self.told else None,
-            cluster=None if self.told else self.probabilities,
+            classify=(lambda x: (self.probabilities(x),)) if self.has_labels else None,
+            cluster=None if self.has_labels else self.probabilities,
         )
 
 
 def _clusters(given: int, data: DataInfo) -> int:
     """As many as asked for; with labels one for each class."""
     if not data.labels:
-        return at_least("clusters", given, 2) if given else CLUSTERS
+        return check_minimum("clusters", given, 2) if given else CLUSTERS
     classes = class_count(data)
     if given not in (0, classes):
         raise UserError(f"clusters {given} does not fit the labels, which have {classes} classes; leave it 0")

@@ -6,13 +6,13 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Part, Representation, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Part, Representation, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder
+from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.conditional import class_count
-from unweave.nn.discriminator import Critic
-from unweave.nn.heads import HEAD_NOISE, Heads, at_least, batch_heads, heads, heads_contest
-from unweave.ops.partial_labels import cross_entropy, mistakes
+from unweave.nn.discriminator import Discriminator
+from unweave.nn.heads import HEAD_NOISE, Heads, batch_heads, check_minimum, heads, heads_adversarial_losses
+from unweave.ops.partial_labels import cross_entropy, zero_one_loss
 
 
 @final
@@ -20,7 +20,7 @@ class AAESemi(Method):
     """Makhzani et al. 2015, section 5 and figure 6: the three phases of a step."""
 
     class Hyper(NamedTuple):
-        sigma: Annotated[Tensor, Knob(0.3, "standard deviation of the noise on the encoder's input", paper="0.3")]
+        sigma: Annotated[Tensor, HyperParam(0.3, "standard deviation of the noise on the encoder's input", paper="0.3")]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
@@ -30,18 +30,18 @@ class AAESemi(Method):
     needs = ("x", "labelled", "labels")
     players = {
         "model": ("autoencoder",),
-        "critics": ("style_critic", "class_critic"),
+        "discriminators": ("style_discriminator", "class_discriminator"),
         "encoder": ("autoencoder.encoder",),
         "classifier": ("autoencoder.encoder",),
     }
     phases = {
         "reconstruction": ("model",),
-        "regularisation": ("critics", "encoder"),
+        "regularisation": ("discriminators", "encoder"),
         "classification": ("classifier",),
     }
-    recipe = {
+    optimizer_defaults = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-        "critics": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
@@ -53,16 +53,16 @@ class AAESemi(Method):
         latents: int = 10,
         net: str = "locatello",
         likelihood: str = "bernoulli",
-        normed: bool = True,
+        batch_norm: bool = True,
     ) -> None:
         super().__init__()
         self.classes = class_count(data)
-        self.latents = at_least("latents", latents, 1)  # of the style
+        self.latents = check_minimum("latents", latents, 1)  # of the style
         self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + self.classes, net, likelihood)
-        self.autoencoder.encoder = NormedEncoder(self.autoencoder.encoder, hidden=normed)
-        self.style_critic = Critic(latents, depth=2)
-        self.class_critic = Critic(self.classes, depth=2)
+        self.autoencoder.encoder = BatchNormEncoder(self.autoencoder.encoder, hidden=batch_norm)
+        self.style_discriminator = Discriminator(latents, depth=2)
+        self.class_discriminator = Discriminator(self.classes, depth=2)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor, phase: str = "reconstruction") -> Out:
         x = batch.labelled if phase == "classification" else batch.x
@@ -71,13 +71,13 @@ class AAESemi(Method):
             recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
             return Out({"model": recon}, {"recon": recon}, state)
         if phase == "regularisation":
-            game = heads_contest(self.style_critic, self.class_critic, found, noise)
-            return Out({"critics": game.critics, "encoder": game.generator}, game.logs)
+            game = heads_adversarial_losses(self.style_discriminator, self.class_discriminator, found, noise)
+            return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
         labels_B = batch.labels[:, 0]  # type: ignore[index]
         entropy = cross_entropy(found.logits_BY, labels_B).mean()
         return Out(
             {"classifier": entropy},
-            {"cross_entropy": entropy, "accuracy": 1.0 - mistakes(found.logits_BY, labels_B).mean()},
+            {"cross_entropy": entropy, "accuracy": 1.0 - zero_one_loss(found.logits_BY, labels_B).mean()},
         )
 
     def _heads(self, x_BCHW: Tensor) -> Heads:

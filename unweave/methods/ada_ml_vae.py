@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.paired import pair_pass
 from unweave.ops.sharing import multiply_shared
@@ -18,13 +18,13 @@ class AdaMLVAE(Method):
     """Locatello et al. 2020, eq. 5-6: posteriors multiplied where a pair seems to share the factor."""
 
     class Hyper(NamedTuple):
-        beta: Annotated[Tensor, Knob(1.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
+        beta: Annotated[Tensor, HyperParam(1.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
 
     paper = "Locatello et al., Weakly-Supervised Disentanglement Without Compromises, ICML 2020"
     equation = "1/2 sum_(i=1,2) ( -E_q~(z|x_i)[log p(x_i|z)] + beta KL(q~(z|x_i) || p(z)) )"
     players = {"model": ("autoencoder",)}
     noise = {"eps": normal("B", "Z"), "eps_pair": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self,

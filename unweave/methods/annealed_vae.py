@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.schedules import linear
 
@@ -16,15 +16,15 @@ class AnnealedVAE(Method):
     """Burgess et al. 2018, eq. 8: the KL is held at a capacity C that rises linearly from 0 to c_max."""
 
     class Hyper(NamedTuple):
-        gamma: Annotated[Tensor, Knob(1000.0, "weight of the distance to the capacity", paper="1000")]
-        c_max: Annotated[Tensor, Knob(25.0, "final capacity in nats", paper="5, 10, 25, 50, 75, 100")]
-        anneal_steps: Annotated[Tensor, Knob(100_000.0, "steps until c_max is reached", paper="100000", low=1.0)]
+        gamma: Annotated[Tensor, HyperParam(1000.0, "weight of the distance to the capacity", paper="1000")]
+        c_max: Annotated[Tensor, HyperParam(25.0, "final capacity in nats", paper="5, 10, 25, 50, 75, 100")]
+        anneal_steps: Annotated[Tensor, HyperParam(100_000.0, "steps until c_max is reached", paper="100000", low=1.0)]
 
     paper = "Burgess et al., Understanding disentangling in beta-VAE, arXiv:1804.03599, 2018"
     equation = "-E_q(z|x)[log p(x|z)] + gamma |KL(q(z|x) || p(z)) - C(step)|"
     players = {"model": ("autoencoder",)}
     noise = {"eps": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.divergence import log_standard
@@ -18,9 +18,9 @@ class BetaTCVAE(Method):
     """Chen et al. 2018, eq. 4. The analytic KL carries the terms of weight 1, estimates only the excess."""
 
     class Hyper(NamedTuple):
-        beta: Annotated[Tensor, Knob(6.0, "weight of the total correlation", paper="1, 2, 4, 6, 8, 10")]
-        alpha: Annotated[Tensor, Knob(1.0, "weight of the index-code mutual information", paper="1")]
-        gamma: Annotated[Tensor, Knob(1.0, "weight of the dimension-wise KL", paper="1")]
+        beta: Annotated[Tensor, HyperParam(6.0, "weight of the total correlation", paper="1, 2, 4, 6, 8, 10")]
+        alpha: Annotated[Tensor, HyperParam(1.0, "weight of the index-code mutual information", paper="1")]
+        gamma: Annotated[Tensor, HyperParam(1.0, "weight of the dimension-wise KL", paper="1")]
 
     paper = "Chen et al., Isolating Sources of Disentanglement in Variational Autoencoders, NeurIPS 2018"
     equation = (
@@ -28,7 +28,7 @@ class BetaTCVAE(Method):
     )
     players = {"model": ("autoencoder",)}
     noise = {"eps": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self,

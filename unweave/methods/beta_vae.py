@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
 
 
@@ -15,7 +15,7 @@ class BetaVAE(Method):
     """Higgins et al. 2017, eq. 4."""
 
     class Hyper(NamedTuple):
-        beta: Annotated[Tensor, Knob(4.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
+        beta: Annotated[Tensor, HyperParam(4.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
 
     paper = (
         "Higgins et al., beta-VAE: Learning Basic Visual Concepts with a Constrained Variational Framework, ICLR 2017"
@@ -23,7 +23,7 @@ class BetaVAE(Method):
     equation = "-E_q(z|x)[log p(x|z)] + beta KL(q(z|x) || p(z))"
     players = {"model": ("autoencoder",)}
     noise = {"eps": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"

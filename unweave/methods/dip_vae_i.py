@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.moments import covariance, identity_penalty
 
@@ -16,8 +16,10 @@ class DIPVAEI(Method):
     """Kumar et al. 2018, eq. 6: the covariance of the posterior means is pulled to the identity."""
 
     class Hyper(NamedTuple):
-        lambda_od: Annotated[Tensor, Knob(10.0, "weight of the off-diagonal covariances", paper="1, 2, 5, 10, 20, 50")]
-        lambda_d: Annotated[Tensor, Knob(100.0, "weight of the variances' distance to 1", paper="10 lambda_od")]
+        lambda_od: Annotated[
+            Tensor, HyperParam(10.0, "weight of the off-diagonal covariances", paper="1, 2, 5, 10, 20, 50")
+        ]
+        lambda_d: Annotated[Tensor, HyperParam(100.0, "weight of the variances' distance to 1", paper="10 lambda_od")]
 
     paper = "Kumar et al., Variational Inference of Disentangled Latent Concepts from Unlabeled Observations, ICLR 2018"
     equation = (
@@ -26,7 +28,7 @@ class DIPVAEI(Method):
     )
     players = {"model": ("autoencoder",)}
     noise = {"eps": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"

@@ -20,7 +20,7 @@ class FStatistic(Method):
     equation = "-1/P sum_(pairs of classes) sum_(k in their d best coordinates) log P(F < F_k), F ~ F(1, 2G-2)"
     needs = ("groups", "group_id")
     players = {"model": ("embedding",)}
-    recipe = {"model": {"lr": 2e-4}}
+    optimizer_defaults = {"model": {"lr": 2e-4}}
 
     def __init__(self, data: DataInfo, *, latents: int = 20, net: str = "locatello", d: int = 2) -> None:
         super().__init__()

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal, uniform
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.ops.divergence import reparametrize
 from unweave.ops.total_correlation import permute_latents
 
@@ -20,13 +20,13 @@ class FactorVAE(Method):
     """Kim & Mnih 2018, eq. 2 and algorithm 2."""
 
     class Hyper(NamedTuple):
-        gamma: Annotated[Tensor, Knob(35.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]
+        gamma: Annotated[Tensor, HyperParam(35.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]
 
     paper = "Kim and Mnih, Disentangling by Factorising, ICML 2018"
     equation = "-E_q(z|x)[log p(x|z)] + KL(q(z|x) || p(z)) + gamma KL(q(z) || prod_j q(z_j))"
-    players = {"model": ("autoencoder",), "critic": ("critic",)}
+    players = {"model": ("autoencoder",), "discriminator": ("discriminator",)}
     noise = {"eps": normal("B", "Z"), "eps_second": normal("B", "Z"), "perm": uniform("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}, "critic": {"lr": 1e-4, "betas": (0.5, 0.9)}}
+    optimizer_defaults = {"model": {"lr": 1e-4}, "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9)}}
 
     def __init__(
         self,
@@ -36,36 +36,43 @@ class FactorVAE(Method):
         net: str = "locatello",
         likelihood: str = "bernoulli",
         one_batch: bool = False,
-        critic_width: int = 1000,
-        critic_depth: int = 6,
+        discriminator_width: int = 1000,
+        discriminator_depth: int = 6,
     ) -> None:
         super().__init__()
         self.latents = latents
         self.one_batch = one_batch
-        self.needs = ("x",) if one_batch else ("x", "second")
+        self.needs = ("x",) if one_batch else ("x", "x_other")
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.critic = Critic(latents, width=critic_width, depth=critic_depth)
+        self.discriminator = Discriminator(latents, width=discriminator_width, depth=discriminator_depth)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])
         recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
-        joint_B2 = self.critic(p.z_BZ)
+        joint_B2 = self.discriminator(p.z_BZ)
         tc = (joint_B2[:, 0] - joint_B2[:, 1]).mean()
         loss = recon + kl + hyper.gamma * tc
-        critic_loss, accuracy = self._critic_loss(p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ))
-        logs = {"loss": loss, "recon": recon, "kl": kl, "tc": tc, "critic": critic_loss, "critic_accuracy": accuracy}
-        return Out({"model": loss, "critic": critic_loss}, logs)
+        discriminator_loss, accuracy = self._discriminator_loss(p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ))
+        logs = {
+            "loss": loss,
+            "recon": recon,
+            "kl": kl,
+            "tc": tc,
+            "discriminator": discriminator_loss,
+            "critic_accuracy": accuracy,
+        }
+        return Out({"model": loss, "discriminator": discriminator_loss}, logs)
 
     def _permuted(self, batch: Batch, noise: Any, z_BZ: Tensor) -> Tensor:
         """A sample of the product of marginals, from the second batch unless told otherwise."""
         if not self.one_batch:
-            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.second)  # type: ignore[arg-type]
+            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x_other)  # type: ignore[arg-type]
             z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps_second"])
         return permute_latents(z_BZ.detach(), noise["perm"])
 
-    def _critic_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:
+    def _discriminator_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:
         """Cross-entropy of telling the two apart, and how often the critic is right."""
-        joint_B2, product_B2 = self.critic(torch.cat([joint_BZ, product_BZ])).chunk(2)
+        joint_B2, product_B2 = self.discriminator(torch.cat([joint_BZ, product_BZ])).chunk(2)
         loss = 0.5 * (F.softplus(joint_B2[:, 1] - joint_B2[:, 0]) + F.softplus(product_B2[:, 0] - product_B2[:, 1]))
         right = 0.5 * ((joint_B2[:, 0] > joint_B2[:, 1]).float() + (product_B2[:, 1] > product_B2[:, 0]).float())
         return loss.mean(), right.mean()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal, uniform
 from unweave.errors import UserError
 from unweave.nn.graphical_model import Estimate, GraphModel, Noise, best_samples
 from unweave.nn.graphical_spec import read_graph
@@ -20,9 +20,11 @@ class GeneralizedM2(Method):
     """Siddharth et al. 2017, the objective over labelled and unlabelled data by importance sampling."""
 
     class Hyper(NamedTuple):
-        gamma: Annotated[Tensor, Knob(1.0, "weight of the labelled observations, mean against mean")]
-        alpha: Annotated[Tensor, Knob(50.0, "weight of the classification of labelled observations")]
-        temperature: Annotated[Tensor, Knob(0.5, "of the gradient of sampled classes (discrete=relaxed)", low=1e-3)]
+        gamma: Annotated[Tensor, HyperParam(1.0, "weight of the labelled observations, mean against mean")]
+        alpha: Annotated[Tensor, HyperParam(50.0, "weight of the classification of labelled observations")]
+        temperature: Annotated[
+            Tensor, HyperParam(0.5, "of the gradient of sampled classes (discrete=relaxed)", low=1e-3)
+        ]
 
     paper = (
         "Siddharth et al., Learning Disentangled Representations with Semi-Supervised Deep Generative Models, "
@@ -34,7 +36,7 @@ class GeneralizedM2(Method):
     )
     needs = ("x", "labelled", "labels")
     players = {"model": ("autoencoder",)}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self,

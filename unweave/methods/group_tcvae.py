@@ -7,11 +7,11 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Critic
+from unweave.nn.discriminator import Discriminator
 from unweave.nn.grouped import content_and_style, content_size
-from unweave.ops.density_ratio import critic_loss
+from unweave.ops.density_ratio import discriminator_loss
 from unweave.ops.permutation import level_blocks, permute_blocks
 from unweave.ops.sharing import pair_divergence
 
@@ -21,8 +21,10 @@ class GroupTCVAE(Method):
     """Tran et al. 2021, eq. 3, with the sign of its last term set right: what is shared is drawn together."""
 
     class Hyper(NamedTuple):
-        beta: Annotated[Tensor, Knob(10.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]
-        gamma: Annotated[Tensor, Knob(8.0, "weight of the KL between shared posteriors", paper="1, 8, 16, 32, 64")]
+        beta: Annotated[Tensor, HyperParam(10.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]
+        gamma: Annotated[
+            Tensor, HyperParam(8.0, "weight of the KL between shared posteriors", paper="1, 8, 16, 32, 64")
+        ]
 
     paper = "Tran et al., Weakly-Supervised Group Disentanglement Using Total Correlation, 2021"
     equation = (
@@ -30,9 +32,9 @@ class GroupTCVAE(Method):
         "+ gamma KL(q(z_g|x_i) || q(z_g|x_j)) ), g what the pair shares, j the other"
     )
     needs = ("x", "pair", "shared")
-    players = {"model": ("autoencoder",), "critic": ("critic",)}
+    players = {"model": ("autoencoder",), "discriminator": ("discriminator",)}
     noise = {"eps": normal("B", "Z"), "eps_pair": normal("B", "Z"), "perm": uniform("B")}
-    recipe = {"model": {"lr": 1e-4}, "critic": {"lr": 1e-4, "betas": (0.5, 0.9)}}
+    optimizer_defaults = {"model": {"lr": 1e-4}, "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9)}}
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class GroupTCVAE(Method):
         likelihood: str = "bernoulli",
         content: int = 0,
         level: str = "inter",
-        critic_width: int = 1000,
+        discriminator_width: int = 1000,
     ) -> None:
         super().__init__()
         self.latents = latents
@@ -51,7 +53,7 @@ class GroupTCVAE(Method):
         level_blocks(level, self.content, latents)  # refuses an unknown level
         self.level = level
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.critic = Critic(latents, width=critic_width)
+        self.discriminator = Discriminator(latents, width=discriminator_width)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         images = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]
@@ -62,10 +64,10 @@ class GroupTCVAE(Method):
         shared_kl = self._shared_kl(p.mean_BZ, p.logvar_BZ, batch.shared)  # type: ignore[arg-type]
         kl = content_kl + style_kl
         loss = recon + kl + hyper.beta * tc + hyper.gamma * shared_kl
-        critic, accuracy = self._critic_loss(p.z_BZ.detach(), noise["perm"])
+        discriminator, accuracy = self._discriminator_loss(p.z_BZ.detach(), noise["perm"])
         logs = {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl, "tc": tc}
-        logs |= {"shared_kl": shared_kl, "critic": critic, "critic_accuracy": accuracy}
-        return Out({"model": loss, "critic": critic}, logs)
+        logs |= {"shared_kl": shared_kl, "discriminator": discriminator, "critic_accuracy": accuracy}
+        return Out({"model": loss, "discriminator": discriminator}, logs)
 
     def _shared_kl(self, mean_2BZ: Tensor, logvar_2BZ: Tensor, shared_B: Tensor) -> Tensor:
         """KL between a pair's posteriors of what it shares, mean of both directions and over the batch."""
@@ -77,14 +79,14 @@ class GroupTCVAE(Method):
 
     def _log_ratio(self, z_BZ: Tensor) -> Tensor:
         """The critic's log of q(z) over its factorisation [B]."""
-        logits_B2 = self.critic(z_BZ)
+        logits_B2 = self.discriminator(z_BZ)
         return logits_B2[:, 0] - logits_B2[:, 1]
 
-    def _critic_loss(self, z_2BZ: Tensor, keys_B: Tensor) -> tuple[Tensor, Tensor]:
+    def _discriminator_loss(self, z_2BZ: Tensor, keys_B: Tensor) -> tuple[Tensor, Tensor]:
         """Cross-entropy of telling codes from the factorisation's, and how often the critic is right."""
         # Each half on its own: a code and its partner's are not independent.
         product_2BZ = torch.cat([permute_blocks(z_BZ, keys_B, self.level, self.content) for z_BZ in z_2BZ.chunk(2)])
-        return critic_loss(*self._log_ratio(torch.cat([z_2BZ, product_2BZ])).chunk(2))
+        return discriminator_loss(*self._log_ratio(torch.cat([z_2BZ, product_2BZ])).chunk(2))
 
     def representation(self) -> Representation:
         parts = content_and_style(self.content, self.latents)

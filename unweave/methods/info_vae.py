@@ -8,11 +8,11 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Critic
-from unweave.ops.density_ratio import GENERATORS, critic_loss
+from unweave.nn.discriminator import Discriminator
+from unweave.ops.density_ratio import GENERATOR_LOSSES, discriminator_loss
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate
 
@@ -24,14 +24,19 @@ class InfoVAE(Method):
     """Zhao et al. 2019, the KL of the aggregate posterior replaced by one of three divergences."""
 
     class Hyper(NamedTuple):
-        alpha: Annotated[Tensor, Knob(0.0, "weight of the information of codes about images", low=-1000.0, high=1.0)]
-        lambda_: Annotated[Tensor, Knob(100.0, "weight of the distance of q(z) to p(z); 1 to 10 unless mmd")]
+        alpha: Annotated[
+            Tensor, HyperParam(0.0, "weight of the information of codes about images", low=-1000.0, high=1.0)
+        ]
+        lambda_: Annotated[Tensor, HyperParam(100.0, "weight of the distance of q(z) to p(z); 1 to 10 unless mmd")]
 
     paper = "Zhao, Song and Ermon, InfoVAE: Balancing Learning and Inference in Variational Autoencoders, AAAI 2019"
     equation = "-E_q(z|x)[log p(x|z)] + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z))"
-    players = {"model": ("autoencoder",), "critic": ("critic",)}  # the critic with divergence=adversarial only
+    players = {
+        "model": ("autoencoder",),
+        "discriminator": ("discriminator",),
+    }  # the critic with divergence=adversarial only
     noise = {"eps": normal("B", "Z"), "prior": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}, "critic": {"lr": 1e-4, "betas": (0.5, 0.9)}}
+    optimizer_defaults = {"model": {"lr": 1e-4}, "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9)}}
 
     def __init__(
         self,
@@ -50,7 +55,7 @@ class InfoVAE(Method):
         self.divergence, self.kernel = divergence, kernel
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         if divergence == "adversarial":
-            self.critic = Critic(latents, depth=2)
+            self.discriminator = Discriminator(latents, depth=2)
         else:
             self.players = {"model": ("autoencoder",)}
 
@@ -71,8 +76,8 @@ class InfoVAE(Method):
         out = Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, self.divergence: divergence})
         if self.divergence == "adversarial":
             code_B, prior_B = self._log_ratio(torch.cat([p.z_BZ.detach(), noise["prior"]])).chunk(2)
-            out.losses["critic"], out.logs["critic_accuracy"] = critic_loss(code_B, prior_B)
-            out.logs["critic"] = out.losses["critic"]
+            out.losses["discriminator"], out.logs["critic_accuracy"] = discriminator_loss(code_B, prior_B)
+            out.logs["discriminator"] = out.losses["discriminator"]
         return out
 
     def _divergence(self, z_BZ: Tensor, noise: Any) -> Tensor:
@@ -81,9 +86,9 @@ class InfoVAE(Method):
             return unbiased_mmd(z_BZ, noise["prior"], KERNELS[self.kernel])
         if self.divergence == "stein":
             return stein_surrogate(z_BZ)
-        return GENERATORS["ratio"](self._log_ratio(z_BZ)).mean()
+        return GENERATOR_LOSSES["ratio"](self._log_ratio(z_BZ)).mean()
 
     def _log_ratio(self, z_BZ: Tensor) -> Tensor:
         """The critic's log q(z) / p(z) [B]."""
-        logits_B2 = self.critic(z_BZ)
+        logits_B2 = self.discriminator(z_BZ)
         return logits_B2[:, 0] - logits_B2[:, 1]

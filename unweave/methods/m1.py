@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation
 from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count, image_loss, image_noise
 from unweave.nn.kernel_machine import KernelMachine
-from unweave.nn.networks import start_weights
+from unweave.nn.networks import init_weights
 from unweave.nn.precision import at_least_single
-from unweave.ops.partial_labels import one_hot, squared_hinge, unsure
+from unweave.ops.partial_labels import one_hot, squared_hinge, unlabelled_loss
 
 CLASSIFIERS = ("tsvm", "regression")
 CENTRES = 1000  # of the tsvm's kernel
@@ -26,14 +26,16 @@ class M1Classifier(Method):
     """The second stage: a classifier of the first stage's codes, by labels; the tsvm by all other codes too."""
 
     class Hyper(NamedTuple):
-        decay: Annotated[Tensor, Knob(1e-4, "weight of half the squared norm of the classifier's weights")]
-        gamma: Annotated[Tensor, Knob(1.0, "tsvm: weight of codes without a label that lie near a boundary")]
-        balance: Annotated[Tensor, Knob(10.0, "tsvm: weight of the KL of the classes' shares from the labels'")]
+        decay: Annotated[Tensor, HyperParam(1e-4, "weight of half the squared norm of the classifier's weights")]
+        gamma: Annotated[Tensor, HyperParam(1.0, "tsvm: weight of codes without a label that lie near a boundary")]
+        balance: Annotated[Tensor, HyperParam(10.0, "tsvm: weight of the KL of the classes' shares from the labels'")]
 
     needs: tuple[str, ...] = ("x", "labelled", "labels")
     players = {"classifier": ("classifier",)}
     frozen = ("autoencoder",)
-    recipe = {"classifier": {"lr": 1e-2, "eps": 1e-3}}  # features that are hardly there must not move on noise
+    optimizer_defaults = {
+        "classifier": {"lr": 1e-2, "eps": 1e-3}
+    }  # features that are hardly there must not move on noise
 
     def __init__(self, data: DataInfo, *, classifier: str = "tsvm", width: float = 2.5, previous: Method) -> None:
         super().__init__()
@@ -46,7 +48,7 @@ class M1Classifier(Method):
         else:
             self.needs = ("labelled", "labels")
             self.classifier = nn.Linear(self.latents, classes)
-            start_weights(self.classifier)
+            init_weights(self.classifier)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         score_BY = self._scores(batch.labelled)
@@ -59,7 +61,7 @@ class M1Classifier(Method):
         other_BY, told_Y = self._scores(batch.x), y_BY.mean(0)
         hinge = squared_hinge(score_BY, 2.0 * y_BY - 1.0).sum(1).mean()
         first_B, second_B = other_BY.topk(2, dim=1).values.unbind(1)
-        near = unsure(0.5 * (first_B - second_B)).mean()
+        near = unlabelled_loss(0.5 * (first_B - second_B)).mean()
         log_share_Y = (2.0 * other_BY).log_softmax(1).logsumexp(0) - math.log(len(other_BY))  # finite for any scores
         apart = (told_Y.xlogy(told_Y) - told_Y * log_share_Y).sum()
         loss = hinge + hyper.gamma * near + hyper.balance * apart + price
@@ -96,8 +98,8 @@ class M1(Method):
         "+ balance KL(shares of labels || E[softmax(2 f)]) + decay/2 |w|^2, or multinomial regression"
     )
     players = {"model": ("autoencoder",)}
-    recipe = {"model": {"lr": 3e-4}}
-    then: ClassVar[type[Method]] = M1Classifier
+    optimizer_defaults = {"model": {"lr": 3e-4}}
+    next_stage: ClassVar[type[Method]] = M1Classifier
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
 from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import (
@@ -17,8 +17,8 @@ from unweave.nn.conditional import (
     image_loss,
     image_noise,
     label_pass,
+    m2_objective,
     of_codes,
-    weigh,
 )
 from unweave.ops.divergence import reparametrize
 
@@ -32,14 +32,15 @@ class M1M2Labels(Method):
 
     class Hyper(NamedTuple):
         alpha: Annotated[
-            Tensor, Knob(1.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
+            Tensor,
+            HyperParam(1.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1"),
         ]
-        decay: Annotated[Tensor, Knob(1.0, "precision of the normal prior on the second stage's weights", "1")]
+        decay: Annotated[Tensor, HyperParam(1.0, "precision of the normal prior on the second stage's weights", "1")]
 
     needs = ("x", "labelled", "labels")
     players = {"upper": ("upper",)}
     frozen = ("autoencoder",)
-    recipe = {"upper": {"lr": 3e-4}}
+    optimizer_defaults = {"upper": {"lr": 3e-4}}
 
     def __init__(self, data: DataInfo, *, style: int = 50, previous: Method) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class M1M2Labels(Method):
         labelled_BZ, x_BZ = self._drawn(batch.labelled, noise["code_labelled"]), self._drawn(batch.x, noise["code"])
         eps = noise["eps_labelled"], noise["eps"]
         p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)  # type: ignore[index]
-        loss, logs = weigh(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
+        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
         return Out({"upper": loss}, logs)
 
     def _drawn(self, x: Tensor | None, eps_BZ: Tensor) -> Tensor:
@@ -94,8 +95,8 @@ class M1M2(Method):
         "sum_unlabelled U(z1) + alpha N E_labelled[-log q(y|z1)] - log p(weights) ), L and U as for m2"
     )
     players = {"model": ("autoencoder",)}
-    recipe = {"model": {"lr": 3e-4}}
-    then: ClassVar[type[Method]] = M1M2Labels
+    optimizer_defaults = {"model": {"lr": 3e-4}}
+    next_stage: ClassVar[type[Method]] = M1M2Labels
 
     def __init__(
         self,

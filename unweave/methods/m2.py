@@ -6,8 +6,8 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal, uniform
-from unweave.nn.conditional import class_count, half_square, label_pass, of_images, weigh
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal, uniform
+from unweave.nn.conditional import class_count, half_square, label_pass, m2_objective, of_images
 from unweave.nn.precision import at_least_single
 from unweave.ops.partial_labels import binary_sample
 
@@ -18,9 +18,10 @@ class M2(Method):
 
     class Hyper(NamedTuple):
         alpha: Annotated[
-            Tensor, Knob(300.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1")
+            Tensor,
+            HyperParam(300.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1"),
         ]
-        decay: Annotated[Tensor, Knob(1.0, "precision of the normal prior on the weights; 0 is none", "1")]
+        decay: Annotated[Tensor, HyperParam(1.0, "precision of the normal prior on the weights; 0 is none", "1")]
 
     paper = "Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014"
     equation = (
@@ -29,7 +30,7 @@ class M2(Method):
     )
     needs = ("x", "labelled", "labels")
     players = {"model": ("autoencoder",)}
-    recipe = {"model": {"lr": 3e-4}}
+    optimizer_defaults = {"model": {"lr": 3e-4}}
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class M2(Method):
             labelled, x = binary_sample(labelled, noise["pixels_labelled"]), binary_sample(x, noise["pixels"])  # type: ignore[arg-type]
         eps = noise["eps_labelled"], noise["eps"]
         p = label_pass(self.autoencoder, labelled, batch.labels[:, 0], x, eps)  # type: ignore[arg-type, index]
-        loss, logs = weigh(p, self.data, hyper.alpha, hyper.decay * half_square(self.autoencoder))
+        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_square(self.autoencoder))
         return Out({"model": loss}, logs)
 
     def decode(self, code: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.grouped import content_and_style, content_size, encode_group, group_loss, group_pass
 from unweave.ops.sharing import product_of_gaussians
@@ -17,7 +17,7 @@ class MLVAE(Method):
     """Bouchacourt et al. 2018: the group's content posterior is the product of its members'."""
 
     class Hyper(NamedTuple):
-        beta: Annotated[Tensor, Knob(1.0, "weight of both KL terms", paper="1; later studies 1, 2, 4, 6, 8, 16")]
+        beta: Annotated[Tensor, HyperParam(1.0, "weight of both KL terms", paper="1; later studies 1, 2, 4, 6, 8, 16")]
 
     paper = "Bouchacourt et al., Multi-Level Variational Autoencoder, AAAI 2018"
     equation = (
@@ -26,7 +26,7 @@ class MLVAE(Method):
     )
     needs = ("groups",)
     players = {"model": ("autoencoder",)}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, all_phases, is_supervised, static_arguments
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, all_phases, is_supervised, static_arguments
 from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.label_terms import LABEL_TERMS
@@ -21,7 +21,7 @@ from unweave.ops.label_terms import LABEL_TERMS
 # The published weights multiply sums over the 64 labelled observations of a step where ours are means: with this
 # factor the same gamma_sup says the same, and says it for every batch size. Covariances are means there too.
 SUMMED = {"xent": 64.0, "l2": 64.0, "cov": 1.0}
-GAMMA_SUP = Knob(4.0, "weight of the distance of codes to labels", paper="1, 2, 4, 6, 8, 16")
+GAMMA_SUP = HyperParam(4.0, "weight of the distance of codes to labels", paper="1, 2, 4, 6, 8, 16")
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def few_labels(cls: type[Method]) -> type[Method]:
     if "semi_supervised" in static_arguments(cls):
         return cls
 
-    class Told(cls):  # type: ignore[misc, valid-type]
+    class WithLabels(cls):  # type: ignore[misc, valid-type]
         __doc__ = f"{cls.__doc__} With labels of some observations: Locatello et al. 2020."
         Hyper = _hyper(cls)  # type: ignore[assignment]
         equation = f"{cls.equation} + gamma_sup R(mu(x_labelled), y)"
@@ -55,9 +55,9 @@ def few_labels(cls: type[Method]) -> type[Method]:
             losses = {**out.losses, "model": out.losses["model"] + weighted}
             return out._replace(losses=losses, logs={**logs, "label_loss": term})
 
-    Told.__name__, Told.__qualname__, Told.__module__ = cls.__name__, cls.__qualname__, cls.__module__
-    Told.__init__.__signature__ = _signature(cls, Told)  # type: ignore[attr-defined]
-    return Told
+    WithLabels.__name__, WithLabels.__qualname__, WithLabels.__module__ = cls.__name__, cls.__qualname__, cls.__module__
+    WithLabels.__init__.__signature__ = _signature(cls, WithLabels)  # type: ignore[attr-defined]
+    return WithLabels
 
 
 def accepts_labels(cls: type[Method]) -> bool:

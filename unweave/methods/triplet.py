@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Knob, Method, Out, Representation
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation
 from unweave.nn.embedding import Embedding
 
 
@@ -17,13 +17,13 @@ class Triplet(Method):
     """Schroff et al. 2015, section 3.1: a margin between the squared distances to a positive and to a negative."""
 
     class Hyper(NamedTuple):
-        margin: Annotated[Tensor, Knob(0.2, "how much nearer the positive is to be", paper="0.2")]
+        margin: Annotated[Tensor, HyperParam(0.2, "how much nearer the positive is to be", paper="0.2")]
 
     paper = "Schroff et al., FaceNet: A Unified Embedding for Face Recognition and Clustering, CVPR 2015"
     equation = "max(0, |f(x) - f(positive)|^2 - |f(x) - f(negative)|^2 + margin)"
     needs = ("x", "positive", "negative")
     players = {"model": ("embedding",)}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(self, data: DataInfo, *, latents: int = 20, net: str = "locatello", sphere: bool = True) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ class VAE(Method):
     equation = "-E_q(z|x)[log p(x|z)] + KL(q(z|x) || p(z))"
     players = {"model": ("autoencoder",)}
     noise = {"eps": normal("B", "Z")}
-    recipe = {"model": {"lr": 1e-4}}
+    optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
         self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"

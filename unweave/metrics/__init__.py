@@ -46,7 +46,7 @@ from unweave.metrics.posterior import kl_decomposition, mig_score_from_posterior
 from unweave.metrics.retrieval import recall_at_1
 from unweave.metrics.sap import sap_score
 
-EVERY = ("permutation", "scale", "sign")
+ALL_INVARIANCES = ("permutation", "scale", "sign")
 
 
 class Metric(NamedTuple):
@@ -54,22 +54,22 @@ class Metric(NamedTuple):
 
     function: Callable[..., Any]  # (codes, factors, *, options) -> float, or a dict of floats if it has parts
     title: str
-    sentence: str
-    flavour: str  # whose definition this is, in a few words
+    description: str
+    definition: str  # whose definition this is, in a few words
     low: float = 0.0  # the worst value
     high: float = 1.0  # the best value
     parts: Mapping[str, str] = {}  # the numbers of a score that has several, each with its sentence
     better: str = "higher"  # or "lower", or "neither"; then low and high are only the ends of the range
     # What may be done to the codes without changing the score: their order, the sign of some, a positive factor
     # for some (as long as none falls under a threshold for dead codes).
-    invariant: tuple[str, ...] = EVERY
+    invariant: tuple[str, ...] = ALL_INVARIANCES
     random: bool = False  # takes a seed
     split: bool = False  # fits a predictor: takes test=(codes, factors), or splits the table by the seed
     rows: int | None = 10_000  # how many rows evaluate hands it, the number its authors use; None is all
     factors: int = 1  # with fewer factors that vary it says nothing
     needs: tuple[str, ...] = ()  # beside codes and factors: "posterior" (mean and logvar) or "groups"
-    counted: Callable[[Information], float] | None = None  # the same score from counts, for cheap resampling
-    resampled: bool = False  # cheap enough to be computed again on drawn rows
+    from_counts: Callable[[Information], float] | None = None  # the same score from counts, for cheap resampling
+    bootstrap: bool = False  # cheap enough to be computed again on drawn rows
     quick: bool = False  # part of what evaluate computes unless told otherwise
 
 
@@ -78,8 +78,8 @@ METRICS: dict[str, Metric] = {
         mig_score,
         "Mutual information gap (MIG)",
         "How much more one latent knows about each factor than any other latent does; 1 is perfect, 0 is none.",
-        flavour="disentanglement_lib: 20 bins",
-        counted=mig_of,
+        definition="disentanglement_lib: 20 bins",
+        from_counts=mig_of,
         quick=True,
     ),
     "factor_vae": Metric(
@@ -87,7 +87,7 @@ METRICS: dict[str, Metric] = {
         "FactorVAE score",
         "How often the latent that stays still while one factor is held fixed tells which factor that was; "
         "1 is always, and guessing gets 1 divided by the number of factors.",
-        flavour="disentanglement_lib: pruned below 0.05",
+        definition="disentanglement_lib: pruned below 0.05",
         random=True,
         rows=None,
         factors=2,  # with one factor the vote is right by definition
@@ -97,7 +97,7 @@ METRICS: dict[str, Metric] = {
         beta_vae_score,
         "beta-VAE score",
         "How often a linear classifier can tell which factor two groups of observations share; 1 is always.",
-        flavour="disentanglement_lib: 64 pairs, logistic regression",
+        definition="disentanglement_lib: 64 pairs, logistic regression",
         invariant=("permutation", "sign"),
         random=True,
         rows=None,
@@ -107,7 +107,7 @@ METRICS: dict[str, Metric] = {
         dci_scores,
         "DCI",
         "How predictors of the factors use the latents, and how well they predict.",
-        flavour="disentanglement_lib: boosted trees",
+        definition="disentanglement_lib: boosted trees",
         parts={
             "disentanglement": "Whether each latent is used to predict one factor only.",
             "completeness": "Whether each factor is predicted from one latent only.",
@@ -120,7 +120,7 @@ METRICS: dict[str, Metric] = {
         sap_score,
         "Separated attribute predictability (SAP)",
         "How far the best latent of each factor is ahead of the second best in predicting it alone.",
-        flavour="disentanglement_lib: linear SVM, C = 0.01",
+        definition="disentanglement_lib: linear SVM, C = 0.01",
         invariant=("permutation", "sign"),  # the penalty of the SVM knows the scale
         random=True,
         split=True,
@@ -129,16 +129,16 @@ METRICS: dict[str, Metric] = {
         modularity_score,
         "Modularity",
         "Whether each latent knows about one factor only; 1 is one each, 0 is all factors alike.",
-        flavour="disentanglement_lib: 20 bins, dead codes count 0",
+        definition="disentanglement_lib: 20 bins, dead codes count 0",
         factors=2,
-        counted=modularity_of,
+        from_counts=modularity_of,
         quick=True,
     ),
     "explicitness": Metric(
         explicitness_score,
         "Explicitness",
         "How well a linear classifier of all latents ranks the values of each factor; 0.5 is guessing.",
-        flavour="disentanglement_lib: area under the ROC curve, test rows",
+        definition="disentanglement_lib: area under the ROC curve, test rows",
         random=True,
         split=True,
     ),
@@ -146,45 +146,45 @@ METRICS: dict[str, Metric] = {
         mig_sup_score,
         "MIG from the latents' side (MIG-sup)",
         "How much more each latent knows about one factor than about any other, mean over the latents.",
-        flavour="Li et al.: I/H(factor), 20 bins",
-        counted=mig_sup_of,
+        definition="Li et al.: I/H(factor), 20 bins",
+        from_counts=mig_sup_of,
     ),
     "dcimig": Metric(
         dcimig_score,
         "DCIMIG",
         "How much of all factors together is known by latents that know that factor alone.",
-        flavour="Sepliarskaia et al., 20 bins",
-        counted=dcimig_of,
+        definition="Sepliarskaia et al., 20 bins",
+        from_counts=dcimig_of,
     ),
     "jemmig": Metric(
         jemmig_score,
         "Joint entropy minus MIG (JEMMIG)",
         "MIG that also asks the best latent of each factor to know nothing else.",
-        flavour="Do & Tran, normalised, 20 bins",
-        counted=jemmig_of,
+        definition="Do & Tran, normalised, 20 bins",
+        from_counts=jemmig_of,
     ),
     "irs": Metric(
         irs_score,
         "Interventional robustness (IRS)",
         "How firmly each latent stays in place while its factor is held and all others change.",
-        flavour="disentanglement_lib: quantile 0.99",
+        definition="disentanglement_lib: quantile 0.99",
         invariant=("permutation", "sign"),  # codes weigh by how far they stray
-        resampled=True,
+        bootstrap=True,
         quick=True,
     ),
     "mcc": Metric(
         mcc_score,
         "Mean correlation coefficient (MCC)",
         "How well each factor is a straight line in a latent of its own, the best pairing taken.",
-        flavour="absolute Pearson, optimal matching",
-        resampled=True,
+        definition="absolute Pearson, optimal matching",
+        bootstrap=True,
         quick=True,
     ),
     "infomec": Metric(
         infomec_scores,
         "InfoMEC",
         "Modularity, compactness and explicitness, all three in information.",
-        flavour="Hsu et al.: 10 neighbours, pruned at 1/20 of the largest range",
+        definition="Hsu et al.: 10 neighbours, pruned at 1/20 of the largest range",
         parts={
             "modularity": "InfoM: whether each latent knows about one factor only.",
             "compactness": "InfoC: whether each factor is known by one latent only.",
@@ -197,7 +197,7 @@ METRICS: dict[str, Metric] = {
         downstream_scores,
         "Downstream prediction",
         "How well the factors are predicted from the latents when few labels are there to learn from.",
-        flavour="disentanglement_lib: logistic regression, cross-validated",
+        definition="disentanglement_lib: logistic regression, cross-validated",
         parts={
             f"labels_{number}": f"The share predicted right after {number:,} labels, or all there are if fewer."
             for number in LABELS
@@ -209,7 +209,7 @@ METRICS: dict[str, Metric] = {
         group_mig_score,
         "MIG between groups (group-MIG)",
         "How much more the right group of latents knows about each factor than the others; below 0, less.",
-        flavour="20 bins",
+        definition="20 bins",
         low=-1.0,
         high=1.0,
         quick=True,
@@ -219,7 +219,7 @@ METRICS: dict[str, Metric] = {
         mig_score_from_posterior,
         "MIG from the posterior",
         "MIG with its authors' estimator: samples of the posterior and exact mixture densities, no bins.",
-        flavour="Chen et al.: 10,000 samples",
+        definition="Chen et al.: 10,000 samples",
         random=True,
         needs=("posterior",),
     ),
@@ -227,7 +227,7 @@ METRICS: dict[str, Metric] = {
         kl_decomposition,
         "Parts of the KL",
         "What the KL to the prior is spent on, in nats.",
-        flavour="Chen et al.: 10,000 samples",
+        definition="Chen et al.: 10,000 samples",
         low=-inf,
         high=inf,
         parts={
@@ -246,24 +246,24 @@ METRICS: dict[str, Metric] = {
         gaussian_total_correlation,
         "Gaussian total correlation",
         "Nats by which the latents are correlated with each other; 0 is not at all. Needs no factors.",
-        flavour="disentanglement_lib",
+        definition="disentanglement_lib",
         low=inf,
         high=0.0,
         factors=0,
         better="lower",
-        resampled=True,
+        bootstrap=True,
     ),
     "active_dimensions": Metric(
         active_dimensions,
         "Active latents",
         "How many latents differ between observations at all: variance above 0.01. Needs no factors.",
-        flavour="Burda et al.: variance above 0.01",
+        definition="Burda et al.: variance above 0.01",
         low=0.0,
         high=inf,
         factors=0,
         better="neither",
         invariant=("permutation", "sign"),
-        resampled=True,
+        bootstrap=True,
     ),
 }
 
@@ -273,7 +273,7 @@ def describe(score: str) -> Metric:
     name, _, part = score.partition(".")
     metric = METRICS[name]
     return (
-        metric._replace(title=f"{metric.title}: {part.replace('_', ' ')}", sentence=metric.parts[part])
+        metric._replace(title=f"{metric.title}: {part.replace('_', ' ')}", description=metric.parts[part])
         if part
         else metric
     )

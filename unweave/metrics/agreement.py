@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from unweave.errors import UserError
 from unweave.metrics.inputs import Floats, Indices
 
-FEWEST = 3  # models under which a rank correlation says nothing
+MIN_MODELS = 3  # models under which a rank correlation says nothing
 
 
 class Agreement(NamedTuple):
@@ -49,7 +49,7 @@ def agreement(scores_table: Any) -> Agreement:
 
 def rank_correlation(left_M: Floats, right_M: Floats) -> float:
     """Spearman's coefficient; 0 where it is not defined."""
-    if len(left_M) < FEWEST or np.ptp(left_M) == 0 or np.ptp(right_M) == 0:
+    if len(left_M) < MIN_MODELS or np.ptp(left_M) == 0 or np.ptp(right_M) == 0:
         return 0.0
     return float(np.clip(np.corrcoef(rankdata(left_M), rankdata(right_M))[0, 1], -1.0, 1.0).round(12))
 

@@ -12,13 +12,22 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from unweave.errors import UserError
-from unweave.metrics.inputs import Array, Floats, Kinds, Table, as_matrix, at_least, read_table, varying
+from unweave.metrics.inputs import (
+    Array,
+    FactorTypes,
+    Floats,
+    MetricInputs,
+    as_matrix,
+    check_at_least,
+    read_table,
+    varying_factors,
+)
 
 _SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding: the codes are redundant
 _CHUNK = 65_536  # rows centred at once
 
 
-def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", kinds: Kinds = None) -> float:
+def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", factor_types: FactorTypes = None) -> float:
     """Mean correlation coefficient (Hyvärinen & Morioka 2016, https://arxiv.org/abs/1605.06336), in 0..1.
 
     Each factor is paired with a code of its own so that the absolute correlations add up to the most; the
@@ -28,14 +37,14 @@ def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", kinds: K
     >>> mcc_score([[0, 3], [-1, 3], [0, 5], [-1, 5]], factors)
     1.0
     """
-    table = read_table(codes, factors, kinds=kinds)
-    correlation_DK = np.abs(correlation_matrix(table, varying(table), method=method))
+    table = read_table(codes, factors, factor_types=factor_types)
+    correlation_DK = np.abs(correlation_matrix(table, varying_factors(table), method=method))
     pairs = linear_sum_assignment(correlation_DK, maximize=True)
     # With fewer codes than factors some factors have no partner and count 0.
     return float(min(correlation_DK[pairs].sum() / correlation_DK.shape[1], 1.0))
 
 
-def correlation_matrix(table: Table, factors: list[int], *, method: str = "pearson") -> Floats:
+def correlation_matrix(table: MetricInputs, factors: list[int], *, method: str = "pearson") -> Floats:
     """The correlation of each code with each of the named factors, [D, K]; 0 for what is constant."""
     if method not in ("pearson", "spearman"):
         raise UserError(f"method: '{method}' is unknown; accepted are pearson and spearman")
@@ -120,7 +129,7 @@ def active_dimensions(codes: Array, factors: Array | None = None, *, threshold: 
     >>> active_dimensions([[0, 7, 1], [1, 7, 0], [0, 7, 0]])
     2.0
     """
-    at_least("threshold", threshold, 0)
+    check_at_least("threshold", threshold, 0)
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     variance_D = np.array([column.var(ddof=1) if len(column) > 1 else 0.0 for column in codes_ND.T])
     moving_D = codes_ND.max(axis=0) > codes_ND.min(axis=0)  # a constant's variance may be a rounding error

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import Array, Floats, Kinds
+from unweave.metrics.inputs import Array, FactorTypes, Floats
 from unweave.metrics.solvers.predictors import fit, read_split
 
 _LEAST = 1e-11  # added to every importance, as disentanglement_lib does
@@ -21,15 +21,15 @@ def importance_matrix(
     predictor: str = "gbt",
     test: tuple[Array, Array] | None = None,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> Floats:
     """How much each code is used to predict each factor [D, K]: the matrix that `dci_scores` reads.
 
     A column sums to 1; to 0 if the factor has a single value or no code is of use.
     """
-    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
-    importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.kinds)))
+    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
+    importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.factor_types)))
     found = fit(split, predictor, seed=seed, device=device_of(codes, device))
     importance_DK[:, split.factors] = found.importance
     return importance_DK
@@ -59,7 +59,7 @@ def dci_scores(
     predictor: str = "gbt",
     test: tuple[Array, Array] | None = None,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> dict[str, float]:
     """DCI (Eastwood & Williams 2018, section 2, https://openreview.net/forum?id=By-7dz-AZ), each in 0..1.
@@ -69,7 +69,7 @@ def dci_scores(
     right classes, R^2 of continuous factors. `predictor` is "gbt" (boosted trees as in disentanglement_lib),
     "forest", "lasso" or "logistic".
     """
-    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     found = fit(split, predictor, seed=seed, device=device_of(codes, device))
     told = found.accuracy[~np.isnan(found.accuracy)]
     return {

@@ -12,8 +12,8 @@ import torch
 
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import Array, Floats, Kinds, at_least, select_rows
-from unweave.metrics.parallel import side_by_side
+from unweave.metrics.inputs import Array, FactorTypes, Floats, check_at_least, select_rows
+from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.predictors import Split, accuracy, fit, learnable, read_factor, read_split
 
 MODELS = {"logistic": "logistic_cv", "gbt": "gbt"}
@@ -29,7 +29,7 @@ def labelled_rows(split: Split, labels: int, seed: int) -> Split:
 
 def constant_accuracy(split: Split, k: int) -> float:
     """What is right if the labelled rows show one value of a factor: to predict that value, or nothing without any."""
-    if split.train.kinds[k] == "continuous" or np.isnan(split.train.factors[:, k]).all():
+    if split.train.factor_types[k] == "continuous" or np.isnan(split.train.factors[:, k]).all():
         return 0.0
     factor = read_factor(split, k)
     return accuracy(factor, np.full(len(factor.test_values), factor.values[0]))
@@ -49,7 +49,7 @@ def accuracies(
         some = splits[part[0]]._replace(factors=part[1])
         return fit(some, MODELS[model], seed=seed, device=device).accuracy
 
-    learnt = side_by_side(one, parts, device) if model == "logistic" else [one(part) for part in parts]
+    learnt = parallel_map(one, parts, device) if model == "logistic" else [one(part) for part in parts]
     found = {(i, k): value for (i, factors), values in zip(parts, learnt) for k, value in zip(factors, values)}
     return [
         np.array([found[i, k] if (i, k) in found else constant_accuracy(some, k) for k in split.factors])
@@ -65,7 +65,7 @@ def downstream_scores(
     model: str = "logistic",
     test: tuple[Array, Array] | None = None,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> dict[str, float]:
     """How well each factor is predicted from the codes with few labels, mean over the factors, in 0..1.
@@ -78,8 +78,8 @@ def downstream_scores(
     if not len(labels):
         raise UserError("labels: is empty; accepted are numbers of rows to learn from, such as (10, 100)")
     for number in labels:
-        at_least("labels", number, 1)
-    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+        check_at_least("labels", number, 1)
+    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     device_ = device_of(codes, device)
     found = {}
     for number, told in zip(labels, accuracies(split, model, labels, seed, device_)):

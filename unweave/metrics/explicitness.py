@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
-from unweave.metrics.inputs import Array, Floats, Indices, Kinds, classes
-from unweave.metrics.parallel import side_by_side
+from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, classes
+from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities, standardize
 from unweave.metrics.solvers.predictors import Split, read_split
 
@@ -38,7 +38,7 @@ def explicitness_per_factor(split: Split) -> Floats:
         per_class = areas(probabilities(class_scores(weights, test_ND[test_rows])), test_labels)
         return float(per_class.mean()) if len(per_class) else np.nan
 
-    return np.array(side_by_side(mean_area, split.factors))
+    return np.array(parallel_map(mean_area, split.factors))
 
 
 def explicitness_score(
@@ -47,13 +47,13 @@ def explicitness_score(
     *,
     test: tuple[Array, Array] | None = None,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
 ) -> float:
     """Explicitness (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312), 0.5 by guessing, 1 at best.
 
     A logistic regression of all codes predicts each factor; the score is the area under its ROC curves on the
     test rows, one value against the rest, mean over values and then over factors.
     """
-    per_factor = explicitness_per_factor(read_split(codes, factors, test=test, seed=seed, kinds=kinds))
+    per_factor = explicitness_per_factor(read_split(codes, factors, test=test, seed=seed, factor_types=factor_types))
     told = per_factor[~np.isnan(per_factor)]
     return float(told.mean()) if len(told) else 0.5

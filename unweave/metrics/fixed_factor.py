@@ -9,7 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, at_least, classes, read_table, varying
+from unweave.metrics.inputs import (
+    Array,
+    FactorTypes,
+    Floats,
+    Indices,
+    MetricInputs,
+    check_at_least,
+    classes,
+    read_table,
+    varying_factors,
+)
 from unweave.metrics.solvers.linear import class_scores, fit_logistic
 
 _GATHERED = 2_000_000  # numbers gathered at once: 16 MB, whatever the size of the table
@@ -57,8 +67,8 @@ def standing_codes(
     codes_ND: Floats, rng: np.random.Generator, *, variance_rows: int = 10_000, prune_below: float = 0.05
 ) -> Standing:
     """The codes whose standard deviation is at least `prune_below`."""
-    at_least("variance_rows", variance_rows, 2)
-    at_least("prune_below", prune_below, 0)
+    check_at_least("variance_rows", variance_rows, 2)
+    check_at_least("prune_below", prune_below, 0)
     variance_D = global_variances(codes_ND, rng, rows=variance_rows)
     # Nothing can be divided by 0, whatever the threshold.
     columns = np.flatnonzero((np.sqrt(variance_D) >= prune_below) & (variance_D > 0))
@@ -74,9 +84,9 @@ class Fixed(NamedTuple):
     inside: Indices  # where in its group each of them lies [n]
 
 
-def fixed_factors(table: Table) -> list[Fixed]:
+def fixed_factors(table: MetricInputs) -> list[Fixed]:
     """The factors that vary; a continuous one is held within one of 20 equal-width bins."""
-    found = (classes(table, k) for k in varying(table))
+    found = (classes(table, k) for k in varying_factors(table))
     return [_fixed(rows, labels) for rows, labels in found]
 
 
@@ -133,7 +143,7 @@ def factor_vae_score(
     variance_rows: int = 10_000,
     prune_below: float = 0.05,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
 ) -> float:
     """The FactorVAE metric (Kim & Mnih 2018, section 4, https://arxiv.org/abs/1802.05983), in 0..1.
 
@@ -141,10 +151,10 @@ def factor_vae_score(
     with the smallest variance there relative to its variance overall. Codes with an overall standard
     deviation below `prune_below` do not stand; if none is left the score is 0.
     """
-    at_least("votes_train", votes_train, 1)
-    at_least("votes_test", votes_test, 1)
-    at_least("batch", batch, 2)
-    table = read_table(codes, factors, kinds=kinds)
+    check_at_least("votes_train", votes_train, 1)
+    check_at_least("votes_test", votes_test, 1)
+    check_at_least("batch", batch, 2)
+    table = read_table(codes, factors, factor_types=factor_types)
     fixed = fixed_factors(table)
     rng = np.random.default_rng(seed)
     standing = standing_codes(table.codes, rng, variance_rows=variance_rows, prune_below=prune_below)
@@ -195,17 +205,17 @@ def beta_vae_score(
     votes_test: int = 5_000,
     batch: int = 64,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
 ) -> float:
     """The beta-VAE metric (Higgins et al. 2017, section 3, https://openreview.net/forum?id=Sy2fzU9gl), in 0..1.
 
     A vote draws `batch` pairs of rows that agree in one factor, and takes the mean absolute difference of each
     code over the pairs; a linear classifier guesses the factor. The score is its accuracy on other votes.
     """
-    at_least("votes_train", votes_train, 1)
-    at_least("votes_test", votes_test, 1)
-    at_least("batch", batch, 1)
-    table = read_table(codes, factors, kinds=kinds)
+    check_at_least("votes_train", votes_train, 1)
+    check_at_least("votes_test", votes_test, 1)
+    check_at_least("batch", batch, 1)
+    table = read_table(codes, factors, factor_types=factor_types)
     fixed = fixed_factors(table)
     rng = np.random.default_rng(seed)
     train_MD, label_M = difference_table(table.codes, fixed, rng, votes=votes_train, batch=batch)

@@ -20,16 +20,16 @@ from unweave.errors import UserError
 from unweave.metrics.inputs import (
     BINS,
     Array,
+    FactorTypes,
     Floats,
     Indices,
-    Kinds,
-    Table,
+    MetricInputs,
     as_matrix,
-    at_least,
     bin_edges,
+    check_at_least,
     classes,
     read_table,
-    varying,
+    varying_factors,
 )
 
 
@@ -65,7 +65,7 @@ def discretize(codes: Array, bins: int = BINS) -> Indices:
 
     A code with a single value falls into one bin, whatever the value.
     """
-    at_least("bins", bins, 1)
+    check_at_least("bins", bins, 1)
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     binned_DN = np.empty(codes_ND.shape[::-1], np.int64)
     for d, column in enumerate(codes_ND.T):
@@ -102,7 +102,7 @@ def joint_entropies(counts_DBV: Floats) -> Floats:
     return -(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=(1, 2))
 
 
-def inform(counts: Counts) -> Information:
+def information_from_counts(counts: Counts) -> Information:
     """What the counts tell."""
     return Information(
         np.stack([informations(table) for table in counts.tables], axis=1),
@@ -113,10 +113,10 @@ def inform(counts: Counts) -> Information:
     )
 
 
-def bin_table(table: Table, *, bins: int = BINS, factors: list[int] | None = None) -> Binned:
+def bin_table(table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None) -> Binned:
     """Bins of the codes and classes of the factors (those that vary, or those named)."""
-    at_least("bins", bins, 1)
-    chosen = varying(table) if factors is None else factors
+    check_at_least("bins", bins, 1)
+    chosen = varying_factors(table) if factors is None else factors
     rows, labels = zip(*(classes(table, k) for k in chosen), strict=True)
     bins_DN = discretize(table.codes, bins).T - 1
     return Binned(bins_DN, rows, labels, tuple(chosen), bins)
@@ -146,11 +146,11 @@ def _pair_counts(bins_n: Indices, labels_n: Indices, bins: int, values: int, wei
 
 
 def count_table(
-    table: Table, *, bins: int = BINS, factors: list[int] | None = None, device: str | torch.device | None = None
+    table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None, device: str | torch.device | None = None
 ) -> Counts:
     """The joint counts of a whole table, code by code so that a large one needs little memory."""
-    at_least("bins", bins, 1)
-    chosen = varying(table) if factors is None else factors
+    check_at_least("bins", bins, 1)
+    chosen = varying_factors(table) if factors is None else factors
     found = [classes(table, k) for k in chosen]
     sizes = [int(labels.max(initial=0)) + 1 for _, labels in found]
     tables = [np.empty((table.codes.shape[1], bins, values)) for values in sizes]
@@ -199,17 +199,19 @@ def device_of(codes: Array, device: str | torch.device | None) -> str | torch.de
 
 
 def mutual_information_matrix(
-    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+    codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> Floats:
     """I(binned code; factor) in nats, [D, K]; 0 for a factor with a single value."""
-    table = read_table(codes, factors, kinds=kinds)
-    everything = list(range(len(table.kinds)))
+    table = read_table(codes, factors, factor_types=factor_types)
+    everything = list(range(len(table.factor_types)))
     counts = count_table(table, bins=bins, factors=everything, device=device_of(codes, device))
     return np.stack([informations(table_DBV) for table_DBV in counts.tables], axis=1)
 
 
-def entropies(factors: Array, *, kinds: Kinds = None) -> Floats:
+def entropies(factors: Array, *, factor_types: FactorTypes = None) -> Floats:
     """H(factor) in nats, [K]: 0 for a factor with a single value."""
-    table = read_table(np.zeros((len(as_matrix(factors, "factors", missing=True)), 1)), factors, kinds=kinds)
-    found = [np.bincount(classes(table, k)[1], minlength=1) for k in range(len(table.kinds))]
+    table = read_table(
+        np.zeros((len(as_matrix(factors, "factors", missing=True)), 1)), factors, factor_types=factor_types
+    )
+    found = [np.bincount(classes(table, k)[1], minlength=1) for k in range(len(table.factor_types))]
     return np.array([table_information(np.diag(counts)) for counts in found])

@@ -11,15 +11,15 @@ import torch
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import (
     Array,
+    FactorTypes,
     Floats,
     Indices,
-    Kinds,
-    Table,
-    at_least,
+    MetricInputs,
+    check_at_least,
     classes,
     read_table,
     subsample,
-    varying,
+    varying_factors,
 )
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities
@@ -34,7 +34,7 @@ def infomec_scores(
     rows: int = 10_000,
     iterations: int = 100,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> dict[str, float]:
     """InfoM, InfoC and InfoE (Hsu et al. 2023, section 4, https://arxiv.org/abs/2305.18378), each in 0..1.
@@ -44,12 +44,12 @@ def infomec_scores(
     `prune` of the largest. InfoE: how much of each factor a linear model of all codes predicts. At most `rows`
     rows are used, drawn by the seed.
     """
-    at_least("neighbours", neighbours, 1)
-    at_least("prune", prune, 0)
-    at_least("rows", rows, 2)
-    at_least("iterations", iterations, 1)
-    table = subsample(read_table(codes, factors, kinds=kinds), rows, seed)
-    chosen = varying(table)
+    check_at_least("neighbours", neighbours, 1)
+    check_at_least("prune", prune, 0)
+    check_at_least("rows", rows, 2)
+    check_at_least("iterations", iterations, 1)
+    table = subsample(read_table(codes, factors, factor_types=factor_types), rows, seed)
+    chosen = varying_factors(table)
     range_D = np.ptp(table.codes, axis=0)
     active = np.flatnonzero((range_D > prune * range_D.max()) & (range_D > 0))
     explicit = explicitness(table, chosen, iterations=iterations, device=device_of(codes, device))
@@ -78,7 +78,7 @@ def concentration(share: Floats) -> float:
 
 
 def explicitness(
-    table: Table, factors: list[int], *, iterations: int, device: torch.device | str | None = None
+    table: MetricInputs, factors: list[int], *, iterations: int, device: torch.device | str | None = None
 ) -> float:
     """The share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
@@ -89,7 +89,7 @@ def explicitness(
     found = []
     for k in factors:
         rows, labels = classes(table, k)
-        if table.kinds[k] == "continuous":
+        if table.factor_types[k] == "continuous":
             found.append(_linear_share(codes_ND[rows], table.factors[rows, k]))
         else:
             found.append(_logistic_share(codes_ND[rows], labels, iterations, device))

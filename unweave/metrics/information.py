@@ -20,11 +20,11 @@ from unweave.metrics.histogram_mi import (
     device_of,
     discretize,
     entropies,
-    inform,
+    information_from_counts,
     mutual_information_matrix,
     table_information,
 )
-from unweave.metrics.inputs import BINS, Array, Floats, Kinds, as_matrix, read_table, varying
+from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, as_matrix, read_table, varying_factors
 from unweave.metrics.knn_mi import neighbour_information_matrix
 
 ESTIMATORS = ("histogram", "knn")
@@ -38,9 +38,11 @@ def two_best(matrix: Floats, axis: int) -> tuple[Floats, Floats]:
     return ordered[-1], ordered[-2]
 
 
-def read_information(codes: Array, factors: Array, bins: int, kinds: Kinds, device: str | None) -> Information:
-    table = read_table(codes, factors, kinds=kinds)
-    return inform(count_table(table, bins=bins, device=device_of(codes, device)))
+def read_information(
+    codes: Array, factors: Array, bins: int, factor_types: FactorTypes, device: str | None
+) -> Information:
+    table = read_table(codes, factors, factor_types=factor_types)
+    return information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
 
 
 def mig_gaps(known: Information) -> Floats:
@@ -49,12 +51,12 @@ def mig_gaps(known: Information) -> Floats:
     return (first_K - second_K) / known.entropy
 
 
-def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None) -> Floats:
+def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None) -> Floats:
     """The gap of each factor between its two best codes, as a share of its entropy, [K].
 
     NaN marks a factor with a single value: its share would be 0 / 0.
     """
-    known = read_information(codes, factors, bins, kinds, None)
+    known = read_information(codes, factors, bins, factor_types, None)
     gaps_K = np.full(as_matrix(factors, "factors", missing=True).shape[1], np.nan)
     gaps_K[list(known.factors)] = mig_gaps(known)
     return gaps_K
@@ -66,7 +68,7 @@ def mig_score(
     *,
     bins: int = BINS,
     estimator: str = "histogram",
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> float:
     """Mutual information gap (Chen et al. 2018, section 4, https://arxiv.org/abs/1802.04942), in 0..1.
@@ -84,11 +86,11 @@ def mig_score(
     if estimator not in ESTIMATORS:
         raise UserError(f"estimator: '{estimator}' is unknown; accepted are histogram and knn")
     if estimator == "knn":
-        table = read_table(codes, factors, kinds=kinds)
-        information_DK, entropies_K = neighbour_information_matrix(table, varying(table))
+        table = read_table(codes, factors, factor_types=factor_types)
+        information_DK, entropies_K = neighbour_information_matrix(table, varying_factors(table))
         first_K, second_K = two_best(information_DK, axis=0)
         return float(np.mean((first_K - second_K) / entropies_K))
-    return mig_of(read_information(codes, factors, bins, kinds, device))
+    return mig_of(read_information(codes, factors, bins, factor_types, device))
 
 
 def mig_of(known: Information) -> float:
@@ -96,7 +98,7 @@ def mig_of(known: Information) -> float:
 
 
 def mig_sup_score(
-    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+    codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
     """MIG-sup (Li et al. 2020, section 3.3, https://arxiv.org/abs/2002.10549), in 0..1: the gap seen from the code.
 
@@ -106,7 +108,7 @@ def mig_sup_score(
     >>> mig_sup_score(factors, factors)
     1.0
     """
-    return mig_sup_of(read_information(codes, factors, bins, kinds, device))
+    return mig_sup_of(read_information(codes, factors, bins, factor_types, device))
 
 
 def mig_sup_of(known: Information) -> float:
@@ -115,7 +117,7 @@ def mig_sup_of(known: Information) -> float:
 
 
 def modularity_score(
-    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+    codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
     """Modularity (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312), in 0..1.
 
@@ -126,7 +128,7 @@ def modularity_score(
     >>> modularity_score(factors, factors)
     1.0
     """
-    return modularity_of(read_information(codes, factors, bins, kinds, device))
+    return modularity_of(read_information(codes, factors, bins, factor_types, device))
 
 
 def modularity_of(known: Information) -> float:
@@ -138,7 +140,7 @@ def modularity_of(known: Information) -> float:
 
 
 def jemmig_score(
-    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+    codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
     """Joint entropy minus MIG (Do & Tran 2020, section 4.5, https://arxiv.org/abs/1908.09961), in 0..1, normalised.
 
@@ -149,7 +151,7 @@ def jemmig_score(
     >>> jemmig_score(factors, factors)
     1.0
     """
-    return jemmig_of(read_information(codes, factors, bins, kinds, device))
+    return jemmig_of(read_information(codes, factors, bins, factor_types, device))
 
 
 def jemmig_of(known: Information) -> float:
@@ -161,7 +163,7 @@ def jemmig_of(known: Information) -> float:
 
 
 def dcimig_score(
-    codes: Array, factors: Array, *, bins: int = BINS, kinds: Kinds = None, device: str | None = None
+    codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
     """DCIMIG (Sepliarskaia et al. 2019, section 5, https://arxiv.org/abs/1910.05587), in 0..1.
 
@@ -172,7 +174,7 @@ def dcimig_score(
     >>> dcimig_score(factors, factors)
     1.0
     """
-    return dcimig_of(read_information(codes, factors, bins, kinds, device))
+    return dcimig_of(read_information(codes, factors, bins, factor_types, device))
 
 
 def dcimig_of(known: Information) -> float:
@@ -188,7 +190,7 @@ def group_mig_score(
     factor_groups: Sequence[Hashable],
     *,
     bins: int = BINS,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> float:
     """Group-MIG of weakly supervised group disentanglement, in -1..1: MIG between groups of codes.
@@ -204,14 +206,14 @@ def group_mig_score(
     >>> group_mig_score(factors, factors, ["content", "style"], ["style", "content"])
     -1.0
     """
-    table = read_table(codes, factors, kinds=kinds)
+    table = read_table(codes, factors, factor_types=factor_types)
     for name, groups, size in (
         ("code_groups", code_groups, table.codes.shape[1]),
-        ("factor_groups", factor_groups, len(table.kinds)),
+        ("factor_groups", factor_groups, len(table.factor_types)),
     ):
         if isinstance(groups, str) or len(groups) != size:
             raise UserError(f"{name}: names {len(groups)} groups; accepted is one label for each of the {size}")
-    known = inform(count_table(table, bins=bins, device=device_of(codes, device)))
+    known = information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
     owned = [place for place, k in enumerate(known.factors) if factor_groups[k] is not None]
     if not owned:
         raise UserError("factor_groups: no factor that varies has a group; accepted is a label for one at least")

@@ -20,7 +20,7 @@ from torch import Tensor
 from unweave.errors import UserError
 
 Array = ArrayLike | Tensor
-Kinds = str | Sequence[str] | None
+FactorTypes = str | Sequence[str] | None
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -31,12 +31,12 @@ _COUNTED = 1 << 16  # whole numbers up to this far apart are told apart by count
 TRAIN_ROWS, TEST_ROWS = 10_000, 5_000  # the most rows of a split: the field's numbers
 
 
-class Table(NamedTuple):
+class MetricInputs(NamedTuple):
     """Codes and factors, row by row; NaN among the factors is a missing value."""
 
     codes: Floats  # [N, D], finite
     factors: Floats  # [N, K]
-    kinds: tuple[str, ...]  # [K], "discrete" or "continuous"
+    factor_types: tuple[str, ...]  # [K], "discrete" or "continuous"
 
 
 def as_matrix(values: Array, name: str, *, missing: bool = False) -> NDArray[Any]:
@@ -66,7 +66,7 @@ def _check_values(matrix: NDArray[Any], name: str, missing: bool) -> None:
         raise UserError(f"{name}: reaches {max(abs(low), abs(high)):.3g}; accepted are numbers up to {_LARGEST:g}")
 
 
-def read_table(codes: Array, factors: Array, *, kinds: Kinds = None) -> Table:
+def read_table(codes: Array, factors: Array, *, factor_types: FactorTypes = None) -> MetricInputs:
     """The checked table of codes [N, D] and factors [N, K], numpy or torch, of any real dtype.
 
     `kinds` is "discrete" or "continuous", for all factors or for each; None tells them apart by their values.
@@ -75,15 +75,15 @@ def read_table(codes: Array, factors: Array, *, kinds: Kinds = None) -> Table:
     raw_NK = as_matrix(factors, "factors", missing=True)
     if len(codes_ND) != len(raw_NK):
         raise UserError(f"factors: has {len(raw_NK)} rows but codes has {len(codes_ND)}; accepted is one row each")
-    return Table(codes_ND, raw_NK.astype(np.float64, copy=False), factor_kinds(raw_NK, kinds))
+    return MetricInputs(codes_ND, raw_NK.astype(np.float64, copy=False), infer_factor_types(raw_NK, factor_types))
 
 
-def factor_kinds(raw_NK: NDArray[Any], kinds: Kinds = None) -> tuple[str, ...]:
+def infer_factor_types(raw_NK: NDArray[Any], factor_types: FactorTypes = None) -> tuple[str, ...]:
     """The kind of each factor [K], as given or as the values tell."""
-    if kinds is None:
+    if factor_types is None:
         whole = raw_NK.dtype.kind in "iub"
         return tuple("discrete" if whole or looks_discrete(column) else "continuous" for column in raw_NK.T)
-    given = (kinds,) * raw_NK.shape[1] if isinstance(kinds, str) else tuple(kinds)
+    given = (factor_types,) * raw_NK.shape[1] if isinstance(factor_types, str) else tuple(factor_types)
     if len(given) != raw_NK.shape[1]:
         raise UserError(f"kinds: names {len(given)} factors; accepted is one of each of the {raw_NK.shape[1]}, or one")
     for kind in given:
@@ -101,7 +101,9 @@ def looks_discrete(column_N: NDArray[Any]) -> bool:
     return len(values_V) <= FEW and (bool((values_V == np.rint(values_V)).all()) or 5 * len(values_V) <= len(present))
 
 
-def classes(table: Table, k: int, *, like: Table | None = None, bins: int = BINS) -> tuple[Indices, Indices]:
+def classes(
+    table: MetricInputs, k: int, *, like: MetricInputs | None = None, bins: int = BINS
+) -> tuple[Indices, Indices]:
     """The rows [n] where factor k is present, and its classes there [n], numbered 0..V-1 in increasing order.
 
     A continuous factor is cut into `bins` equal-width bins; empty ones have no number. With `like` (a train
@@ -116,13 +118,13 @@ def classes(table: Table, k: int, *, like: Table | None = None, bins: int = BINS
     return rows, np.where(known_V[place_n] == cells_n, place_n, len(known_V)).astype(np.int64, copy=False)
 
 
-def _cells(table: Table, k: int, like: Table, bins: int) -> tuple[Indices, Floats]:
+def _cells(table: MetricInputs, k: int, like: MetricInputs, bins: int) -> tuple[Indices, Floats]:
     """The rows where factor k is present, and what tells its classes: values, or bins over the range in `like`."""
     column_N = table.factors[:, k]
     rows = np.flatnonzero(~np.isnan(column_N))
     present_n = column_N[rows]
-    range_n = like.factors[:, k][~np.isnan(like.factors[:, k])] if table.kinds[k] == "continuous" else present_n
-    if table.kinds[k] == "discrete" or not len(range_n):
+    range_n = like.factors[:, k][~np.isnan(like.factors[:, k])] if table.factor_types[k] == "continuous" else present_n
+    if table.factor_types[k] == "discrete" or not len(range_n):
         return rows, present_n
     numbers = np.digitize(present_n, bin_edges(range_n, bins))
     return rows, np.maximum(numbers, 1).astype(np.float64)  # what lies below the range falls into its first bin
@@ -153,21 +155,21 @@ def bin_edges(column_N: Floats, bins: int) -> Floats:
     return edges
 
 
-def varying(table: Table) -> list[int]:
+def varying_factors(table: MetricInputs) -> list[int]:
     """The factors that take more than one value; the others have nothing that a code could know."""
     low_K = np.fmin.reduce(table.factors, axis=0)
     high_K = np.fmax.reduce(table.factors, axis=0)
-    found = [k for k in range(len(table.kinds)) if high_K[k] > low_K[k]]  # false where every value is missing
+    found = [k for k in range(len(table.factor_types)) if high_K[k] > low_K[k]]  # false where every value is missing
     if not found:
         raise UserError(f"factors: no column varies over {len(table.factors)} rows; accepted is at least one that does")
     return found
 
 
-def select_rows(table: Table, rows: Indices) -> Table:
-    return Table(table.codes[rows], table.factors[rows], table.kinds)
+def select_rows(table: MetricInputs, rows: Indices) -> MetricInputs:
+    return MetricInputs(table.codes[rows], table.factors[rows], table.factor_types)
 
 
-def subsample(table: Table, rows: int, seed: int) -> Table:
+def subsample(table: MetricInputs, rows: int, seed: int) -> MetricInputs:
     """The table itself if it has at most `rows` rows, else as many, drawn without replacement by the seed."""
     if len(table.codes) <= rows:
         return table
@@ -175,14 +177,14 @@ def subsample(table: Table, rows: int, seed: int) -> Table:
     return select_rows(table, drawn)
 
 
-def read_test(table: Table, test: tuple[Array, Array] | None, seed: int) -> tuple[Table, Table]:
+def read_test(table: MetricInputs, test: tuple[Array, Array] | None, seed: int) -> tuple[MetricInputs, MetricInputs]:
     """The train and the test table: `test` = (codes, factors) as given, or a 2:1 split by the seed.
 
     A split takes at most 10,000 rows to train and 5,000 to test, so that a large table costs no more.
     """
     if test is not None:
         try:
-            other = read_table(*test, kinds="discrete")._replace(kinds=table.kinds)
+            other = read_table(*test, factor_types="discrete")._replace(factor_types=table.factor_types)
         except UserError as error:
             raise UserError(f"test: its {error}") from error
         for name, ours, theirs in (("codes", table.codes, other.codes), ("factors", table.factors, other.factors)):
@@ -198,6 +200,6 @@ def read_test(table: Table, test: tuple[Array, Array] | None, seed: int) -> tupl
     return select_rows(table, order[held_out:]), select_rows(table, order[:held_out])
 
 
-def at_least(name: str, value: float, least: float) -> None:
+def check_at_least(name: str, value: float, least: float) -> None:
     if not value >= least:
         raise UserError(f"{name}: is {value}; accepted is {least} or more")

@@ -14,9 +14,20 @@ from torch import Tensor
 
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import BINS, Array, Floats, Indices, Kinds, Table, at_least, bin_edges, classes, varying
+from unweave.metrics.inputs import (
+    BINS,
+    Array,
+    FactorTypes,
+    Floats,
+    Indices,
+    MetricInputs,
+    bin_edges,
+    check_at_least,
+    classes,
+    varying_factors,
+)
 from unweave.metrics.inputs import read_table as _read_table
-from unweave.metrics.parallel import on_host
+from unweave.metrics.parallel import is_cpu
 
 _GATHERED = 8_000_000  # numbers gathered at once: 64 MB, whatever the size of the table
 
@@ -35,7 +46,7 @@ def irs_score(
     *,
     quantile: float = 0.99,
     factor_bins: int | None = BINS,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> float:
     """Interventional robustness score (Suter et al. 2019, section 3, https://arxiv.org/abs/1811.00007), in 0..1.
@@ -49,7 +60,7 @@ def irs_score(
     >>> irs_score(factors, factors)
     1.0
     """
-    table = _read_table(codes, factors, kinds=kinds)
+    table = _read_table(codes, factors, factor_types=factor_types)
     found = robustness(table, quantile=quantile, factor_bins=factor_bins, device=device_of(codes, device))
     if not len(found.codes):
         return 0.0
@@ -58,7 +69,7 @@ def irs_score(
 
 
 def robustness(
-    table: Table,
+    table: MetricInputs,
     *,
     quantile: float = 0.99,
     factor_bins: int | None = BINS,
@@ -67,16 +78,16 @@ def robustness(
     """The robustness of every code that is not constant against every factor that varies."""
     if not 0.0 <= quantile <= 1.0:
         raise UserError(f"quantile: is {quantile}; accepted is 0 to 1")
-    at_least("factor_bins", 1 if factor_bins is None else factor_bins, 1)
-    chosen = varying(table)
+    check_at_least("factor_bins", 1 if factor_bins is None else factor_bins, 1)
+    chosen = varying_factors(table)
     low_D, high_D, mean_D = (reduce(table.codes, axis=0) for reduce in (np.min, np.max, np.mean))
     moving = np.flatnonzero(high_D > low_D)
     deviation_D = np.maximum(high_D - mean_D, mean_D - low_D)[moving]
     spread_DK = np.empty((len(moving), len(chosen)))
-    codes_DN = None if on_host(device) else torch.from_numpy(table.codes.T[moving]).to(device)
+    codes_DN = None if is_cpu(device) else torch.from_numpy(table.codes.T[moving]).to(device)
     for place, k in enumerate(chosen):
         rows, labels = classes(table, k)
-        if factor_bins is not None and table.kinds[k] == "discrete":
+        if factor_bins is not None and table.factor_types[k] == "discrete":
             labels = _binned(table.factors[rows, k], factor_bins)
         if codes_DN is None:
             spread_DK[:, place] = _spread(table.codes, moving, rows, labels, quantile)

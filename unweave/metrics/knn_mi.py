@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import digamma
 
 from unweave.metrics.histogram_mi import contingency_table, table_information
-from unweave.metrics.inputs import Floats, Indices, Table, classes, distinct, looks_discrete
+from unweave.metrics.inputs import Floats, Indices, MetricInputs, classes, distinct, looks_discrete
 
 _ROUNDING = 8 * np.finfo(np.float64).eps  # of sums and differences of numbers of size 1
 
@@ -62,7 +62,7 @@ def _count_within(sorted_n: Floats, centre: Floats, reach: Floats) -> Indices:
 
 
 def neighbour_information_matrix(
-    table: Table, factors: Sequence[int], *, neighbours: int = 10
+    table: MetricInputs, factors: Sequence[int], *, neighbours: int = 10
 ) -> tuple[Floats, Floats]:
     """I(code; factor) in nats [D, K] and H(factor) [K] of the named factors; continuous ones are binned."""
     found = [classes(table, k) for k in factors]

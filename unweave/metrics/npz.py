@@ -14,7 +14,7 @@ from unweave.errors import UserError
 KNOWN = ("codes", "factors", "names", "test_codes", "test_factors", "logvar")
 
 
-class Arrays(NamedTuple):
+class NpzArrays(NamedTuple):
     """What such a file may hold."""
 
     codes: NDArray[Any]  # [N, D]
@@ -24,7 +24,7 @@ class Arrays(NamedTuple):
     logvar: NDArray[Any] | None = None  # of the posteriors whose means are the codes [N, D]
 
 
-def read_npz(path: str | Path) -> Arrays:
+def read_npz(path: str | Path) -> NpzArrays:
     """`codes` and `factors`, and if they are there `names`, `test_codes` with `test_factors`, and `logvar`.
 
     Nothing in the file is ever run: arrays of Python objects are refused.
@@ -37,7 +37,7 @@ def read_npz(path: str | Path) -> Arrays:
         raise UserError(f"file '{path}' has only one of test_codes and test_factors; give both or none")
     names = _names(path, found["names"], found["factors"]) if "names" in found else None
     test = (found["test_codes"], found["test_factors"]) if "test_codes" in found else None
-    return Arrays(found["codes"], found["factors"], names, test, found.get("logvar"))
+    return NpzArrays(found["codes"], found["factors"], names, test, found.get("logvar"))
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:

@@ -13,12 +13,12 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-def on_host(device: torch.device | str | None) -> bool:
+def is_cpu(device: torch.device | str | None) -> bool:
     """Whether work for this device is done by the CPU's cores."""
     return device is None or torch.device(device).type == "cpu"
 
 
-def side_by_side(
+def parallel_map(
     work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device | str | None = None
 ) -> list[Result]:
     """The result of each job, in their order; as many jobs at once as torch may use threads.
@@ -26,8 +26,8 @@ def side_by_side(
     Every job keeps to one thread: small operations gain little from being divided between the cores. Work for a GPU is
     one queue whoever fills it, so it is filled by one thread.
     """
-    threads = min(torch.get_num_threads(), len(jobs)) if on_host(device) else 1
-    with one_thread():
+    threads = min(torch.get_num_threads(), len(jobs)) if is_cpu(device) else 1
+    with single_thread():
         if threads < 2:
             return [work(job) for job in jobs]
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
@@ -35,7 +35,7 @@ def side_by_side(
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Keep torch to one thread for a while.
 
     The threads of an operation wait for each other. On a busy machine that made 0.15 s of operations of a few

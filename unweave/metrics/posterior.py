@@ -20,7 +20,17 @@ from torch import Tensor
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of, table_information
 from unweave.metrics.information import two_best
-from unweave.metrics.inputs import Array, Floats, Kinds, Table, as_matrix, at_least, classes, read_table, varying
+from unweave.metrics.inputs import (
+    Array,
+    FactorTypes,
+    Floats,
+    MetricInputs,
+    as_matrix,
+    check_at_least,
+    classes,
+    read_table,
+    varying_factors,
+)
 from unweave.ops.divergence import kl_standard, log_gaussian, log_standard
 
 _CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities at once: what a CPU's cache holds, what keeps a GPU busy
@@ -37,7 +47,7 @@ class Sampled(NamedTuple):
 
 def draw(mean: Array, logvar: Array, *, samples: int, seed: int, device: str | None) -> Sampled:
     """`samples` draws: rows without replacement as long as there are enough, then again; latents by the seed."""
-    at_least("samples", samples, 1)
+    check_at_least("samples", samples, 1)
     for name, values in (("mean", mean), ("logvar", logvar)):
         if not isinstance(values, Tensor):  # a tensor stays on its device and is checked by its extremes below
             as_matrix(values, name)
@@ -107,23 +117,23 @@ def posterior_information_matrix(
     *,
     samples: int = 10_000,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> Floats:
     """I(latent; factor) under the aggregate posterior, in nats, [D, K]; 0 for a factor with a single value."""
-    drawn, table = _read(mean, logvar, factors, samples, seed, kinds, device)
-    return _informations(drawn, table, list(range(len(table.kinds))))
+    drawn, table = _read(mean, logvar, factors, samples, seed, factor_types, device)
+    return _informations(drawn, table, list(range(len(table.factor_types))))
 
 
 def _read(
-    mean: Array, logvar: Array, factors: Array, samples: int, seed: int, kinds: Kinds, device: str | None
-) -> tuple[Sampled, Table]:
+    mean: Array, logvar: Array, factors: Array, samples: int, seed: int, factor_types: FactorTypes, device: str | None
+) -> tuple[Sampled, MetricInputs]:
     drawn = draw(mean, logvar, samples=samples, seed=seed, device=device)
-    table = read_table(np.zeros((drawn.mean_DN.shape[1], 1)), factors, kinds=kinds)
+    table = read_table(np.zeros((drawn.mean_DN.shape[1], 1)), factors, factor_types=factor_types)
     return drawn, table
 
 
-def _informations(drawn: Sampled, table: Table, factors: list[int]) -> Floats:
+def _informations(drawn: Sampled, table: MetricInputs, factors: list[int]) -> Floats:
     """E log q(z_j|v_k) - log q(z_j) over the samples whose row has factor k, at least 0, [D, K]."""
     marginal_DS = log_mixture(drawn)
     information_DK = np.zeros((len(marginal_DS), len(factors)))
@@ -150,7 +160,7 @@ def mig_score_from_posterior(
     *,
     samples: int = 10_000,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> float:
     """MIG with the estimator of its authors (Chen et al. 2018, appendix C, https://arxiv.org/abs/1802.04942), in 0..1.
@@ -162,8 +172,8 @@ def mig_score_from_posterior(
     >>> round(mig_score_from_posterior(factors, [[-12, -12]] * 4, factors), 6)
     1.0
     """
-    drawn, table = _read(mean, logvar, factors, samples, seed, kinds, device)
-    chosen = varying(table)
+    drawn, table = _read(mean, logvar, factors, samples, seed, factor_types, device)
+    chosen = varying_factors(table)
     entropies_K = np.array([table_information(np.diag(np.bincount(classes(table, k)[1]))) for k in chosen])
     first_K, second_K = two_best(_informations(drawn, table, chosen), axis=0)
     return float(np.clip(((first_K - second_K) / entropies_K).mean(), 0.0, 1.0))

@@ -12,16 +12,16 @@ from unweave.errors import UserError
 from unweave.metrics import METRICS, Metric
 from unweave.metrics.dci import concentration
 from unweave.metrics.histogram_mi import bin_table
-from unweave.metrics.inputs import Floats, Kinds, Table, select_rows, varying
-from unweave.metrics.resample import interval, resampled_counts, resampled_rows
+from unweave.metrics.inputs import FactorTypes, Floats, MetricInputs, select_rows, varying_factors
+from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
 from unweave.metrics.solvers.predictors import fit, read_split
 
 
-class Given(NamedTuple):
+class ScoringInputs(NamedTuple):
     """All there may be to score; only the table must be there."""
 
-    table: Table
-    test: Table | None = None
+    table: MetricInputs
+    test: MetricInputs | None = None
     logvar: Floats | None = None  # of the posteriors whose means are the codes [N, D]
     groups: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None  # of the codes [D], of the factors [K]
     seed: int = 0
@@ -36,7 +36,7 @@ class Scores(NamedTuple):
     importance: Floats | None = None  # of each code for each factor [D, K], if a metric needed it
 
 
-def choose(metrics: str | Sequence[str] | None, given: Given) -> tuple[list[str], dict[str, str]]:
+def choose(metrics: str | Sequence[str] | None, given: ScoringInputs) -> tuple[list[str], dict[str, str]]:
     """The names to compute, and those that "quick" or "all" leave out here with the reason.
 
     What is named one by one is computed, or its own error says why it cannot be.
@@ -54,7 +54,7 @@ def choose(metrics: str | Sequence[str] | None, given: Given) -> tuple[list[str]
     return [name for name in names if name not in reasons], reasons
 
 
-def _lacking(metric: Metric, given: Given) -> str:
+def _lacking(metric: Metric, given: ScoringInputs) -> str:
     """What the metric needs and is not there."""
     if "posterior" in metric.needs and given.logvar is None:
         return "it needs the posterior, mean and logvar"
@@ -63,27 +63,27 @@ def _lacking(metric: Metric, given: Given) -> str:
     return ""
 
 
-def _silent(metric: Metric, given: Given) -> str:
+def _silent(metric: Metric, given: ScoringInputs) -> str:
     """Why the metric could be computed and would say nothing."""
     differing = _differing(given.table)
     return f"only {differing} of {metric.factors} factors that it needs vary" if differing < metric.factors else ""
 
 
-def _differing(table: Table) -> int:
+def _differing(table: MetricInputs) -> int:
     try:
-        return len(varying(table)) if len(table.kinds) else 0
+        return len(varying_factors(table)) if len(table.factor_types) else 0
     except UserError:
         return 0
 
 
-def score(given: Given, names: Sequence[str], *, resamples: int = 0) -> Scores:
+def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> Scores:
     """Every named metric, with intervals from so many resamples of the table."""
     if resamples < 0:
         raise UserError(f"resamples {resamples} is negative; use 0 for none, or about 200")
     order = np.random.default_rng(given.seed).permutation(len(given.table.codes))
     values: dict[str, float] = {}
     importance = None
-    tables: dict[int | None, Given] = {None: given}
+    tables: dict[int | None, ScoringInputs] = {None: given}
     for name in names:
         metric = METRICS[name]
         if metric.rows not in tables:
@@ -99,10 +99,10 @@ def score(given: Given, names: Sequence[str], *, resamples: int = 0) -> Scores:
 
 
 def dci_with_importance(
-    codes: Floats, factors: Floats, *, kinds: Kinds, seed: int, test: Any = None, device: Any = None
+    codes: Floats, factors: Floats, *, factor_types: FactorTypes, seed: int, test: Any = None, device: Any = None
 ) -> tuple[dict[str, float], Floats]:
     """`dci_scores` and the `importance_matrix` they are read from, of one and the same fit."""
-    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     found = fit(split, "gbt", seed=seed, device=device)
     importance_DK = np.zeros((codes.shape[1], factors.shape[1]))
     importance_DK[:, split.factors] = found.importance
@@ -115,12 +115,12 @@ def dci_with_importance(
     return scores, importance_DK
 
 
-def _part(given: Given, rows: np.ndarray) -> Given:
+def _part(given: ScoringInputs, rows: np.ndarray) -> ScoringInputs:
     logvar = None if given.logvar is None else given.logvar[rows]
     return given._replace(table=select_rows(given.table, rows), logvar=logvar)
 
 
-def _arguments(metric: Metric, given: Given) -> list[Any]:
+def _arguments(metric: Metric, given: ScoringInputs) -> list[Any]:
     if "posterior" in metric.needs:
         # Encoders give 32-bit numbers; their mixture densities need no more, and take half the time.
         return [given.table.codes.astype(np.float32), np.asarray(given.logvar, np.float32), given.table.factors]
@@ -128,10 +128,10 @@ def _arguments(metric: Metric, given: Given) -> list[Any]:
     return [given.table.codes, given.table.factors, *groups]
 
 
-def _options(metric: Metric, given: Given) -> dict[str, Any]:
+def _options(metric: Metric, given: ScoringInputs) -> dict[str, Any]:
     """What of all that evaluate knows this metric takes."""
     test = None if given.test is None else (given.test.codes, given.test.factors)
-    offered = {"kinds": given.table.kinds, "seed": given.seed, "test": test, "device": given.device}
+    offered = {"factor_types": given.table.factor_types, "seed": given.seed, "test": test, "device": given.device}
     accepted = inspect.signature(metric.function).parameters
     return {name: value for name, value in offered.items() if name in accepted and value is not None}
 
@@ -144,29 +144,29 @@ def flat(name: str, result: float | Mapping[str, float]) -> dict[str, float]:
 
 
 def _intervals(
-    tables: Mapping[int | None, Given], names: Sequence[str], values: Mapping[str, float], resamples: int
+    tables: Mapping[int | None, ScoringInputs], names: Sequence[str], values: Mapping[str, float], resamples: int
 ) -> dict[str, tuple[float, float]]:
     found: dict[str, np.ndarray] = {}
     for rows, given in tables.items():
         here = [name for name in names if METRICS[name].rows == rows]
-        counted = {name: of for name in here if (of := METRICS[name].counted) is not None}
+        counted = {name: of for name in here if (of := METRICS[name].from_counts) is not None}
         if counted:
             binned = bin_table(given.table)
-            found |= resampled_counts(binned, counted, resamples=resamples, seed=given.seed)
+            found |= bootstrap_counts(binned, counted, resamples=resamples, seed=given.seed)
         for name in here:
-            if METRICS[name].resampled:
+            if METRICS[name].bootstrap:
                 found |= _again(name, given, resamples)
     metrics = {name: METRICS[name.partition(".")[0]] for name in found}
-    told = {name: interval(values[name], found[name], m.low, m.high) for name, m in metrics.items()}
+    told = {name: bootstrap_interval(values[name], found[name], m.low, m.high) for name, m in metrics.items()}
     return {name: ends for name, ends in told.items() if ends is not None}
 
 
-def _again(name: str, given: Given, resamples: int) -> dict[str, np.ndarray]:
+def _again(name: str, given: ScoringInputs, resamples: int) -> dict[str, np.ndarray]:
     """A score of drawn rows, once per resample; what is random in it is drawn anew each time."""
     metric = METRICS[name]
 
-    def once(table: Table, number: int) -> dict[str, float]:
+    def once(table: MetricInputs, number: int) -> dict[str, float]:
         drawn = given._replace(table=table, seed=given.seed + 1 + number)
         return flat(name, metric.function(*_arguments(metric, drawn), **_options(metric, drawn)))
 
-    return resampled_rows(given.table, once, resamples=resamples, seed=given.seed)
+    return bootstrap_rows(given.table, once, resamples=resamples, seed=given.seed)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unweave.errors import UserError
-from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, classes
+from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, MetricInputs, classes
 from unweave.metrics.solvers.predictors import Split, read_split
 
 _COST = 0.01  # liblinear's C in disentanglement_lib
@@ -137,7 +137,7 @@ def svm_accuracies(split: Split, k: int) -> Floats:
     return np.array([line_accuracy(line, code_M, test_labels) for line, code_M in tested])
 
 
-def squared_correlations(table: Table, k: int) -> Floats:
+def squared_correlations(table: MetricInputs, k: int) -> Floats:
     """The share of factor k's variance that a straight line of each code explains [D]."""
     rows = np.flatnonzero(~np.isnan(table.factors[:, k]))
     factor_n = table.factors[rows, k] - table.factors[rows, k].mean()
@@ -155,19 +155,19 @@ def sap_matrix(
     flavour: str = "svm",
     test: tuple[Array, Array] | None = None,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
 ) -> Floats:
     """How well each code alone predicts each factor [D, K]; NaN for a factor with a single value."""
-    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     return _matrix(split, flavour)
 
 
 def _matrix(split: Split, flavour: str) -> Floats:
     if flavour not in ("svm", "r2"):
         raise UserError(f"flavour: '{flavour}' is unknown; accepted are svm and r2")
-    found_DK = np.full((split.train.codes.shape[1], len(split.train.kinds)), np.nan)
+    found_DK = np.full((split.train.codes.shape[1], len(split.train.factor_types)), np.nan)
     for k in split.factors:
-        straight = flavour == "r2" or split.train.kinds[k] == "continuous"
+        straight = flavour == "r2" or split.train.factor_types[k] == "continuous"
         found_DK[:, k] = squared_correlations(split.train, k) if straight else svm_accuracies(split, k)
     return found_DK
 
@@ -179,7 +179,7 @@ def sap_score(
     flavour: str = "svm",
     test: tuple[Array, Array] | None = None,
     seed: int = 0,
-    kinds: Kinds = None,
+    factor_types: FactorTypes = None,
 ) -> float:
     """Separated attribute predictability (Kumar et al. 2018, section 3, https://arxiv.org/abs/1711.00848), in 0..1.
 
@@ -187,12 +187,12 @@ def sap_score(
     correlation if the factor is continuous (with flavour="r2": for all factors). The score is the lead of the
     best code over the second best, mean over the factors.
     """
-    split = read_split(codes, factors, test=test, seed=seed, kinds=kinds)
+    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     if split.train.codes.shape[1] == 1:  # a code alone is compared with one that says nothing
         split = Split(_with_constant(split.train), _with_constant(split.test), split.factors)
     best_DK = np.sort(_matrix(split, flavour)[:, split.factors], axis=0)
     return float((best_DK[-1] - best_DK[-2]).mean()) if split.factors else 0.0
 
 
-def _with_constant(table: Table) -> Table:
+def _with_constant(table: MetricInputs) -> MetricInputs:
     return table._replace(codes=np.pad(table.codes, ((0, 0), (0, 1))))

@@ -45,7 +45,7 @@ class BatchNorm(nn.Module):
         return x_BF if self.shift_F is None else x_BF + self.shift_F
 
 
-class NormedEncoder(nn.Module):
+class BatchNormEncoder(nn.Module):
     """An encoder with every dense layer but the last normalised before its activation, if `hidden`.
 
     Of the last layer's outputs the logits of `classes`, the last of the first half, are, if there are any:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from unweave.contract import DataInfo, Noise, Part, normal, uniform
 from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import LIKELIHOODS, AutoEncoder, negative_log_likelihood
-from unweave.nn.networks import Shape, build_networks, start_weights
+from unweave.nn.networks import Shape, build_networks, init_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, log_gaussian, reparametrize
 from unweave.ops.partial_labels import binary_sample, marginal_bound, one_hot
@@ -60,7 +60,7 @@ class ClassEncoder(nn.Module):
     def __init__(self, trunk: nn.Module, width: int, classes: int, latents: int) -> None:
         super().__init__()
         self.trunk, self.label, self.head = trunk, nn.Linear(classes, width, bias=False), nn.Linear(width, 2 * latents)
-        start_weights(self)
+        init_weights(self)
 
     def forward(self, x: Tensor, y_BNY: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log-variance [B, N, Z] for each of N classes; the observation's own features are computed once."""
@@ -80,7 +80,7 @@ class ConditionalAutoEncoder(nn.Module):
         self.nll = nll
         self.classifier = nn.Sequential(trunks[0], nn.Softplus(), nn.Linear(width, self.classes))
         self.encoder, self.decoder = ClassEncoder(trunks[1], width, *sizes), decoder
-        start_weights(self.classifier)
+        init_weights(self.classifier)
 
     def log_classes(self, x: Tensor) -> Tensor:
         """log q(y|x) [B, Y]."""
@@ -135,7 +135,7 @@ def label_pass(
     )
 
 
-def weigh(p: LabelPass, data: DataInfo, alpha: Tensor, weight_norm: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_norm: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     """Eq. 9 over the size of the data set: a loss per observation, and what to log. `weight_norm` is -log p(weights).
 
     The two batches are of one size whatever there is of each: their means count by the shares of the data. The
@@ -199,7 +199,7 @@ def of_images(net: str, shape: Shape, latents: int, classes: int, likelihood: st
             return nn.Sequential(nn.Flatten(), nn.Linear(pixels, width))
         return build_networks(net, shape, width // 2)[0]
 
-    start_weights(decoder)
+    init_weights(decoder)
     return ConditionalAutoEncoder((trunk(), trunk()), width, decoder, nll, (classes, latents))
 
 
@@ -230,7 +230,7 @@ def of_codes(code: UsedCode, latents: int, classes: int) -> ConditionalAutoEncod
     size = len(code.used_Z)
     trunks = nn.Linear(size, _KINGMA), nn.Linear(size, _KINGMA)
     decoder = nn.Sequential(*_hidden(latents + classes, 2 * size))
-    start_weights(decoder)
+    init_weights(decoder)
     return ConditionalAutoEncoder(trunks, _KINGMA, decoder, code, (classes, latents))
 
 

@@ -18,9 +18,9 @@ _way: ContextVar[str | None] = ContextVar("way", default=None)
 
 
 @contextmanager
-def convolutions(way: str) -> Iterator[None]:
+def conv_implementation(implementation: str) -> Iterator[None]:
     """Within, layers compute by torch's own convolutions, by patches, or by those that take a replica axis."""
-    before = _way.set(way)
+    before = _way.set(implementation)
     try:
         yield
     finally:
@@ -37,7 +37,7 @@ def _pixels_first(x: Tensor) -> Tensor:
     return x if _way.get() else x.contiguous(memory_format=torch.channels_last)
 
 
-class Halve(nn.Conv2d):
+class DownConv2d(nn.Conv2d):
     """A convolution of stride 2 with kernel 2 or 4, and its ReLU if asked."""
 
     bias: Tensor
@@ -54,7 +54,7 @@ class Halve(nn.Conv2d):
         return output.relu() if self.relu else output
 
 
-class Double(nn.ConvTranspose2d):
+class UpConv2d(nn.ConvTranspose2d):
     """A transposed convolution of stride 2 with kernel 4, and its ReLU if asked."""
 
     bias: Tensor
@@ -71,11 +71,11 @@ class Double(nn.ConvTranspose2d):
         return output.relu() if self.relu else output
 
 
-class Stack(nn.Sequential):
+class ConvStack(nn.Sequential):
     """Such layers in a row."""
 
     def forward(self, input: Tensor) -> Tensor:
         if _chosen(input) != "fleet":
             return super().forward(input)
-        plan = [Layer(isinstance(layer, Halve), bool(layer.relu)) for layer in self]
+        plan = [Layer(isinstance(layer, DownConv2d), bool(layer.relu)) for layer in self]
         return convolve(input, plan, [p for layer in self for p in layer.parameters()])

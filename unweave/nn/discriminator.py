@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from unweave.errors import UserError
-from unweave.nn.networks import start_weights
+from unweave.nn.networks import init_weights
 from unweave.nn.precision import at_least_single
-from unweave.ops.density_ratio import GENERATORS, critic_loss
+from unweave.ops.density_ratio import GENERATOR_LOSSES, discriminator_loss
 
 
-class Critic(nn.Module):
+class Discriminator(nn.Module):
     """Kim & Mnih 2018: six hidden layers of 1000 units, leaky ReLU 0.2, two logits."""
 
     def __init__(self, latents: int, *, width: int = 1000, depth: int = 6) -> None:
@@ -28,24 +28,26 @@ class Critic(nn.Module):
         for before, after in pairwise(sizes):
             layers += [nn.Linear(before, after), nn.LeakyReLU(0.2)]
         self.layers = nn.Sequential(*layers, nn.Linear(width, 2))
-        start_weights(self)
+        init_weights(self)
 
     def forward(self, z_BZ: Tensor) -> Tensor:
         """Logits [B, 2]: from the joint distribution, from the product of marginals."""
         return at_least_single(self.layers(z_BZ))
 
 
-class Contest(NamedTuple):
+class AdversarialLosses(NamedTuple):
     """What a critic of codes and an encoder that wants them taken for the prior have to say, means over the batch."""
 
-    critic: Tensor  # the critic's loss
+    discriminator: Tensor  # the critic's loss
     generator: Tensor  # the encoder's loss
     accuracy: Tensor  # the share of codes and draws the critic sorts rightly
 
 
-def contest(critic: nn.Module, code_BZ: Tensor, prior_BZ: Tensor, generator: str = "non_saturating") -> Contest:
+def adversarial_losses(
+    discriminator: nn.Module, code_BZ: Tensor, prior_BZ: Tensor, generator: str = "non_saturating"
+) -> AdversarialLosses:
     """Both losses from one pass; each player's gradient is taken of its own parameters only."""
-    logits_B2 = critic(torch.cat([code_BZ, prior_BZ]))
+    logits_B2 = discriminator(torch.cat([code_BZ, prior_BZ]))
     code_B, prior_B = (logits_B2[:, 0] - logits_B2[:, 1]).chunk(2)  # log q(z) / p(z)
-    loss, accuracy = critic_loss(code_B, prior_B)
-    return Contest(loss, GENERATORS[generator](code_B).mean(), accuracy)
+    loss, accuracy = discriminator_loss(code_B, prior_B)
+    return AdversarialLosses(loss, GENERATOR_LOSSES[generator](code_B).mean(), accuracy)

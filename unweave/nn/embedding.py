@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.contract import Representation
-from unweave.nn.networks import build_networks, start_weights
+from unweave.nn.networks import build_networks, init_weights
 from unweave.nn.precision import at_least_single
 
 
@@ -23,7 +23,7 @@ class Embedding(nn.Module):
         self.latents, self.sphere = latents, sphere
         *body, last = build_networks(net, shape, latents)[0].children()
         head = nn.Linear(last.in_features, latents, bias=bias)  # type: ignore[arg-type]
-        start_weights(head)
+        init_weights(head)
         self.encoder = nn.Sequential(*body, head)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:

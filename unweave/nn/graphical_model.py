@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from unweave.contract import Part
 from unweave.errors import UserError, check_choice
 from unweave.nn.autoencoder import LIKELIHOODS, negative_log_likelihood
-from unweave.nn.graphical_spec import IMAGE, Graph, Variable
-from unweave.nn.networks import Shape, build_networks, start_weights
+from unweave.nn.graphical_spec import IMAGE, GraphicalModelSpec, Variable
+from unweave.nn.networks import Shape, build_networks, init_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_gaussians, log_gaussian, reparametrize
 from unweave.ops.partial_labels import one_hot
@@ -70,7 +70,7 @@ class Conditional(nn.Module):
         self.parents = tuple(parents)
         self.inputs = nn.ModuleList(nn.Linear(size, HIDDEN) for size in parents.values())
         self.output = nn.Linear(HIDDEN, outputs)
-        start_weights(self)
+        init_weights(self)
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         hidden = [_by_rows(layer, values[name]) for name, layer in zip(self.parents, self.inputs, strict=True)]
@@ -90,7 +90,7 @@ def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
 class GraphModel(nn.Module):
     """q and p of the graph's variables, an image encoder before q, an image decoder for p(x|...)."""
 
-    def __init__(self, graph: Graph, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
+    def __init__(self, graph: GraphicalModelSpec, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
         super().__init__()
         check_choice("likelihood", likelihood, LIKELIHOODS)
         self.graph, self.likelihood, self.enumerated = graph, likelihood, discrete == "enumerate"
@@ -265,7 +265,7 @@ def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
     return {v.name: (start, v.size) for v, start in zip(variables, starts, strict=True)}
 
 
-def _count_states(graph: Graph, discrete: str) -> int:
+def _count_states(graph: GraphicalModelSpec, discrete: str) -> int:
     check_choice("discrete", discrete, DISCRETE)
     sizes = {v.name: v.size for v in graph.variables if v.classes}
     count = math.prod(sizes.values())
@@ -282,14 +282,14 @@ def _follows(v: Variable) -> bool:
     return not v.classes and bool(v.encoder) and IMAGE not in v.encoder
 
 
-def _has_exact_kl(graph: Graph, v: Variable) -> bool:
+def _has_exact_kl(graph: GraphicalModelSpec, v: Variable) -> bool:
     """Whether neither the importance weights nor the variable's own prior depend on what it causes in q."""
     below = graph.descendants(v.name)
     labelled = {other.name for other in graph.labelled}
     return not below & (labelled | set(v.decoder))
 
 
-def best_samples(graph: Graph, discrete: str) -> int:
+def best_samples(graph: GraphicalModelSpec, discrete: str) -> int:
     """1 where all samples have the same importance weight: what is labelled depends on nothing else that is drawn.
 
     A labelled variable is drawn too, in rows that do not know it, unless its classes are enumerated.

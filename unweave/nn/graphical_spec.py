@@ -37,7 +37,7 @@ class Variable(NamedTuple):
     decoder: tuple[str, ...]  # what p conditions it on; () is the standard prior
 
 
-class Graph(NamedTuple):
+class GraphicalModelSpec(NamedTuple):
     """A checked graph."""
 
     variables: tuple[Variable, ...]  # in the order of the q factors
@@ -72,7 +72,7 @@ class _Words(NamedTuple):
     labels: tuple[str, ...]
 
 
-def read_graph(text: str, labels: Sequence[int], latents: int) -> Graph:
+def read_graph(text: str, labels: Sequence[int], latents: int) -> GraphicalModelSpec:
     """The graph in the text, on data with so many classes of each labelled factor; raises one line where it is wrong.
 
     `latents` is the size of a Gaussian without a number.
@@ -83,7 +83,7 @@ def read_graph(text: str, labels: Sequence[int], latents: int) -> Graph:
     learned = tuple(name for name in _sorted("p", words.decoder) if name != IMAGE and words.decoder[name])
     _check_labels(words.labels, labels)
     variables = tuple(_variable(name, words, labels, latents) for name in words.encoder)
-    return Graph(variables, order, words.decoder[IMAGE], learned)
+    return GraphicalModelSpec(variables, order, words.decoder[IMAGE], learned)
 
 
 def _read(text: str) -> _Words:

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from unweave.contract import Noise, normal, uniform
 from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.batch_norm import NormedEncoder, State
-from unweave.nn.discriminator import contest
+from unweave.nn.batch_norm import BatchNormEncoder, State
+from unweave.nn.discriminator import adversarial_losses
 from unweave.nn.precision import at_least_single
 from unweave.ops.priors import one_hot_sample
 
@@ -47,7 +47,7 @@ def heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> Heads:
 
 def batch_heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> tuple[Heads, State]:
     """Style and class of a batch to learn from, and the new running averages of its encoder, a NormedEncoder."""
-    assert isinstance(autoencoder.encoder, NormedEncoder)
+    assert isinstance(autoencoder.encoder, BatchNormEncoder)
     outputs, state = autoencoder.encoder.batch(x_BCHW, "autoencoder.encoder")
     return _split(at_least_single(outputs).chunk(2, dim=1)[0], classes), state
 
@@ -56,37 +56,39 @@ def _split(both: Tensor, classes: int) -> Heads:
     return Heads(both[:, :-classes], both[:, -classes:])
 
 
-class HeadsContest(NamedTuple):
+class HeadsAdversarialLosses(NamedTuple):
     """Both critics against the encoder."""
 
-    critics: Tensor
+    discriminators: Tensor
     generator: Tensor
     logs: dict[str, Tensor]
 
 
-def heads_contest(
-    style_critic: nn.Module,
-    class_critic: nn.Module,
+def heads_adversarial_losses(
+    style_discriminator: nn.Module,
+    class_discriminator: nn.Module,
     found: Heads,
     noise: dict[str, Tensor],
     class_weight: Tensor | float = 1.0,
-) -> HeadsContest:
+) -> HeadsAdversarialLosses:
     """The style against the standard normal distribution, the class against one-hot vectors, all equally likely.
 
     `class_weight` is of the encoder's loss in the second; the critics do not know it.
     """
-    style = contest(style_critic, found.style_BZ, noise["prior"])
+    style = adversarial_losses(style_discriminator, found.style_BZ, noise["prior"])
     one_hot_BY = one_hot_sample(noise["place"][:, 0], found.logits_BY.shape[1])
-    classes = contest(class_critic, found.class_BY, one_hot_BY)
+    classes = adversarial_losses(class_discriminator, found.class_BY, one_hot_BY)
     logs = {
         "style_generator": style.generator, "class_generator": classes.generator,
-        "style_critic": style.critic, "class_critic": classes.critic,
+        "style_discriminator": style.discriminator, "class_discriminator": classes.discriminator,
         "style_critic_accuracy": style.accuracy, "class_critic_accuracy": classes.accuracy,
     }  # fmt: skip
-    return HeadsContest(style.critic + classes.critic, style.generator + class_weight * classes.generator, logs)
+    return HeadsAdversarialLosses(
+        style.discriminator + classes.discriminator, style.generator + class_weight * classes.generator, logs
+    )
 
 
-def at_least(name: str, value: int, least: int) -> int:
+def check_minimum(name: str, value: int, least: int) -> int:
     if value < least:
         raise UserError(f"{name} {value} is too small; use {least} or more")
     return value

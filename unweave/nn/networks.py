@@ -18,7 +18,7 @@ from typing import NamedTuple
 from torch import nn
 
 from unweave.errors import UserError, check_choice
-from unweave.nn.conv import Double, Halve, Stack
+from unweave.nn.conv import ConvStack, DownConv2d, UpConv2d
 
 Shape = tuple[int, int, int]
 
@@ -58,16 +58,16 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
     halvings = len(plan.channels)
     side = (height >> halvings, width >> halvings)
     features = plan.channels[-1] * side[0] * side[1]
-    down = Stack(
+    down = ConvStack(
         *(
-            Halve(before, after, kernel, relu=True)
+            DownConv2d(before, after, kernel, relu=True)
             for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False)
         )
     )
     inner = _chain((features, *plan.dense), nn.ReLU if plan.bent else nn.Identity)
     encoder = [down, nn.Flatten(), *inner, nn.Linear(plan.dense[-1], 2 * latents)]
     widths = (plan.channels[-1], *plan.up)
-    up = Stack(*(Double(*pair, relu=True) for pair in pairwise(widths)), Double(widths[-1], channels))
+    up = ConvStack(*(UpConv2d(*pair, relu=True) for pair in pairwise(widths)), UpConv2d(widths[-1], channels))
     dense = _chain((latents, *plan.dense[::-1], features), nn.ReLU)
     decoder = [*dense, nn.Unflatten(1, (plan.channels[-1], *side)), up]
     return nn.Sequential(*encoder), nn.Sequential(*decoder)
@@ -109,20 +109,20 @@ GLOROT = "glorot"
 
 
 @dataclass
-class Start:
+class WeightInit:
     """How weights start: normal around 0 with this deviation, or Glorot-uniform; and whether any did."""
 
     deviation: float | None = None
     used: bool = False
 
 
-_start: ContextVar[Start | None] = ContextVar("start", default=None)
+_start: ContextVar[WeightInit | None] = ContextVar("init", default=None)
 
 
 @contextmanager
-def starting(start: str) -> Iterator[Start]:
+def weight_init(init: str) -> Iterator[WeightInit]:
     """Meanwhile weights start so: glorot, or normal(S) with a deviation S."""
-    chosen = Start(None if start.strip() == GLOROT else _read_deviation(start))
+    chosen = WeightInit(None if init.strip() == GLOROT else _read_deviation(init))
     before = _start.set(chosen)
     try:
         yield chosen
@@ -130,27 +130,27 @@ def starting(start: str) -> Iterator[Start]:
         _start.reset(before)
 
 
-def _read_deviation(start: str) -> float:
-    match = re.fullmatch(r"normal\(([^()]*)\)", start.strip())
+def _read_deviation(init: str) -> float:
+    match = re.fullmatch(r"normal\(([^()]*)\)", init.strip())
     try:
         deviation = float(match[1]) if match else math.nan
     except ValueError:
         deviation = math.nan
     if not 0 < deviation < math.inf:
-        raise UserError(f"start '{start}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
+        raise UserError(f"start '{init}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
     return deviation
 
 
-def start_weights(module: nn.Module) -> None:
+def init_weights(module: nn.Module) -> None:
     """Weights to begin with, and zero biases, for every linear and convolutional layer inside."""
-    start = _start.get() or Start()
-    start.used = True
+    init = _start.get() or WeightInit()
+    init.used = True
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
-            if start.deviation is None:
+            if init.deviation is None:
                 nn.init.xavier_uniform_(part.weight)
             else:
-                nn.init.normal_(part.weight, std=start.deviation)
+                nn.init.normal_(part.weight, std=init.deviation)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
 
@@ -169,5 +169,5 @@ def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.
             )
     pair = _conv(PLANS[net], shape, latents) if net in PLANS else DENSE[net](shape, latents)
     for part in pair:
-        start_weights(part)
+        init_weights(part)
     return pair

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def cut_windows(x_BHWC: Tensor, k: int) -> Tensor:
+def im2col(x_BHWC: Tensor, k: int) -> Tensor:
     """All k x k windows at stride 2: [B, h, w, k * k * C]."""
     batch, height, width, channels = x_BHWC.shape
     if k == 4:
@@ -38,7 +38,7 @@ def _spread(y: Tensor, axis: int) -> Tensor:
     return inner + torch.stack([last, first], dim=axis + 1)
 
 
-def sew_windows(y_Bhwt: Tensor, k: int) -> Tensor:
+def col2im(y_Bhwt: Tensor, k: int) -> Tensor:
     """The transpose of `cut_windows`: windows added up where they overlap, [B, H, W, C]."""
     batch, h, w, taps = y_Bhwt.shape
     y = y_Bhwt.reshape(batch, h, w, k, k, taps // (k * k)).permute(0, 1, 3, 2, 4, 5)  # [B, h, k, w, k, C]
@@ -51,22 +51,22 @@ class _Cut(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, k: int) -> Tensor:
         ctx.k = k
-        return cut_windows(x, k)
+        return im2col(x, k)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return sew_windows(grads[0], ctx.k), None
+        return col2im(grads[0], ctx.k), None
 
 
 class _Sew(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, k: int) -> Tensor:
         ctx.k = k
-        return sew_windows(y, k)
+        return col2im(y, k)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return cut_windows(grads[0], ctx.k), None
+        return im2col(grads[0], ctx.k), None
 
 
 def conv_by_patches(x_BCHW: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.ops.conv import cut_windows, sew_windows
+from unweave.ops.conv import col2im, im2col
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 _WIDEST = 128  # channels up to which one tile holds them all
@@ -138,7 +138,7 @@ def down(big_RBHWC: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bo
     if _by_kernel(big_RBHWC, packed):
         return _down_kernel(big_RBHWC.contiguous(), packed, bias, gate, relu, _precision())
     R, B, H, W, _ = big_RBHWC.shape
-    windows = cut_windows(big_RBHWC.flatten(0, 1), packed.shape[1]).reshape(R, B * H * W // 4, -1)
+    windows = im2col(big_RBHWC.flatten(0, 1), packed.shape[1]).reshape(R, B * H * W // 4, -1)
     out = torch.bmm(windows, packed.flatten(1, 3)).reshape(R, B, H // 2, W // 2, -1)
     return _finish(out, bias, gate, relu)
 
@@ -149,7 +149,7 @@ def up(small_RBhwS: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bo
         return _up_kernel(small_RBhwS.contiguous(), packed, bias, gate, relu, _precision())
     R, B, h, w, S = small_RBhwS.shape
     taps = torch.bmm(small_RBhwS.reshape(R, -1, S), packed.flatten(1, 3).transpose(1, 2))
-    big = sew_windows(taps.reshape(R * B, h, w, -1), packed.shape[1])
+    big = col2im(taps.reshape(R * B, h, w, -1), packed.shape[1])
     return _finish(big.reshape(R, B, 2 * h, 2 * w, -1), bias, gate, relu)
 
 
@@ -167,7 +167,7 @@ def gradient(big_RBHWC: Tensor, small_RBhwS: Tensor, packed: Tensor) -> Tensor:
     R, B, h, w, S = small_RBhwS.shape
     if _by_kernel(big_RBHWC, packed):
         return _gradient_kernel(big_RBHWC.contiguous(), small_RBhwS.contiguous(), k, _precision())
-    windows = cut_windows(big_RBHWC.flatten(0, 1), k).reshape(R, B * h * w, -1)
+    windows = im2col(big_RBHWC.flatten(0, 1), k).reshape(R, B * h * w, -1)
     grads = torch.bmm(windows.transpose(1, 2), small_RBhwS.reshape(R, -1, S))
     return grads.reshape(R, k, k, -1, S).permute(0, 4, 3, 1, 2)
 

@@ -20,6 +20,6 @@ def _(values: Tensor) -> Tensor:
     return torch.empty_like(values)
 
 
-def once(values: Tensor) -> Tensor:
+def no_fuse(values: Tensor) -> Tensor:
     """The same numbers, as a tensor of their own. It has no gradient."""
     return _once(values) if values.dim() else values

@@ -32,7 +32,7 @@ def squared_hinge(score_BY: Tensor, sign_BY: Tensor) -> Tensor:
     return (1.0 - sign_BY * score_BY).clamp_min(0.0).square()
 
 
-def unsure(score_BY: Tensor) -> Tensor:
+def unlabelled_loss(score_BY: Tensor) -> Tensor:
     """What an observation without a label costs near a boundary: exp(-3 score^2) (Chapelle & Zien 2005)."""
     return torch.exp(-3.0 * score_BY.square())
 
@@ -43,6 +43,6 @@ def cross_entropy(logits_BY: Tensor, labels_B: Tensor) -> Tensor:
     return -told_B * (labels_B >= 0)
 
 
-def mistakes(logits_BY: Tensor, labels_B: Tensor) -> Tensor:
+def zero_one_loss(logits_BY: Tensor, labels_B: Tensor) -> Tensor:
     """1 where the likeliest class is not the label [B]; 0 where it is, or where the label is unknown (-1)."""
     return ((logits_BY.argmax(1) != labels_B) & (labels_B >= 0)).to(logits_BY.dtype)

@@ -9,7 +9,7 @@ from typing import Any
 from unweave.contract import Method, stages, static_arguments
 from unweave.methods import METHODS
 from unweave.nn.networks import GLOROT
-from unweave.report.words import data_call, plain
+from unweave.report.words import data_call, format_value
 from unweave.runs import optimizer_name
 
 
@@ -36,11 +36,11 @@ def _command_words(config: Mapping[str, Any]) -> list[str]:
     if config["supervision"] != "none":
         words += ["--supervision", config["supervision"]]
     for name, value in {**config["hyper"], **chosen}.items():
-        words += ["--set", f"{name}={plain(value)}"]
+        words += ["--set", f"{name}={format_value(value)}"]
     for option in ("steps", "batch", "seed"):
-        words += [f"--{option}", plain(config[option])]
+        words += [f"--{option}", format_value(config[option])]
     words += _optimizer_words(config, cls)
-    for option, default in (("start", GLOROT), ("precision", "float32"), ("engine", "auto")):
+    for option, default in (("init", GLOROT), ("precision", "float32"), ("engine", "auto")):
         if config.get(option, default) != default:
             words += [f"--{option}", config[option]]
     return words
@@ -50,17 +50,19 @@ def _optimizer_words(config: Mapping[str, Any], cls: type[Method] | None) -> lis
     """--optimizer and --lr where they are not the recipe's, --clip where it is on."""
     optimizer, name = config["optimizer"], optimizer_name(config)
     words = [] if name == "adam" else ["--optimizer", name]
-    recipe = {player: own for stage in (stages(cls) if cls else []) for player, own in stage.recipe.items()}
-    own = {player: recipe.get(player, {}) for player in optimizer}
-    rates = {p: plain(s["lr"]) for p, s in optimizer.items()}
+    optimizer_defaults = {
+        player: own for stage in (stages(cls) if cls else []) for player, own in stage.optimizer_defaults.items()
+    }
+    own = {player: optimizer_defaults.get(player, {}) for player in optimizer}
+    rates = {p: format_value(s["lr"]) for p, s in optimizer.items()}
     published = {p: (r if name == "adam" else r.get("sgd", {})).get("lr") for p, r in own.items()}
-    if any(rates[player] != plain(published[player]) for player in rates):
+    if any(rates[player] != format_value(published[player]) for player in rates):
         player = next(iter(rates))
         if len(set(rates.values())) == 1:
             words += ["--lr", rates[player]]
         elif first := published[player]:  # the recipe's, each times the same
-            words += ["--lr", "x" + plain(_over(optimizer[player]["lr"], first))]
-    clips = {plain(s["clip"]) for s in optimizer.values()} - {"0"}
+            words += ["--lr", "x" + format_value(_over(optimizer[player]["lr"], first))]
+    clips = {format_value(s["clip"]) for s in optimizer.values()} - {"0"}
     return words + (["--clip", clips.pop()] if clips else [])
 
 

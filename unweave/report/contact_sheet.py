@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFont
 
 from unweave.data import Dataset
-from unweave.data.user.factor_table import shown
-from unweave.data.user.folder import About
-from unweave.data.user.inspection import factor_numbers, printable
+from unweave.data.user.factor_table import repr_value
+from unweave.data.user.folder import FolderInfo
+from unweave.data.user.inspection import factor_values_of, printable
 from unweave.errors import UserError
 from unweave.report.images import _font, to_png
 from unweave.runs import write_atomic
@@ -31,8 +31,8 @@ _BARS = 12  # values of a discrete factor that get a bar of their own
 
 def save_sheets(data: Dataset, out: Path, title: str) -> list[Path]:
     """Write pictures.png and, where factors are known, factors.png into a folder; returns what was written."""
-    about = getattr(data, "about", None)
-    names = about.found.pictures if isinstance(about, About) else []
+    about = getattr(data, "source_info", None)
+    names = about.scan.pictures if isinstance(about, FolderInfo) else []
     content = {"pictures.png": contact_sheet(data, title, names)}
     if data.factor_names:
         content["factors.png"] = factor_charts(data)
@@ -98,11 +98,11 @@ def _captions(data: Dataset, number: int, names: Sequence[str]) -> list[str]:
 
 def _value(data: Dataset, number: int, k: int) -> str:
     at = torch.tensor([number])
-    if data.kinds[k] == "continuous":
+    if data.factor_types[k] == "continuous":
         value = float(data.values(at)[0, k])
         return "?" if math.isnan(value) else f"{value:.2g}"
     known = int(data.factors(at)[0, k])
-    return "?" if known < 0 else shown(data.factor_values[k][known]).strip("'")
+    return "?" if known < 0 else repr_value(data.factor_values[k][known]).strip("'")
 
 
 def _cut(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
@@ -134,9 +134,9 @@ def factor_charts(data: Dataset) -> bytes:
 
 
 def _chart(axes: Axes, data: Dataset, k: int) -> None:
-    numbers = factor_numbers(data, k)
+    numbers = factor_values_of(data, k)
     present = numbers[~np.isnan(numbers)]
-    if data.kinds[k] == "continuous":
+    if data.factor_types[k] == "continuous":
         axes.hist(present, bins=30, color=_ACCENT)
     else:
         _bars(axes, data, k, present.astype(np.int64))
@@ -157,7 +157,7 @@ def _bars(axes: Axes, data: Dataset, k: int, classes: np.ndarray) -> None:
     if len(counts) > _BARS and isinstance(data.factor_values[k][0], str):
         order = np.argsort(-counts, kind="stable")[:_BARS]
     axes.bar(range(len(order)), counts[order], color=_ACCENT, width=0.8)
-    names = [_short(shown(data.factor_values[k][c]).strip("'")) for c in order]
+    names = [_short(repr_value(data.factor_values[k][c]).strip("'")) for c in order]
     every = max(1, -(-len(names) // _BARS))
     long = max(map(len, names)) * len(names[::every]) > 36
     axes.set_xticks(

@@ -17,9 +17,9 @@ from matplotlib import get_data_path
 from PIL import Image, ImageDraw, ImageFont
 
 from unweave.errors import UserError
-from unweave.evaluation.evaluate import Evaluation, encode_table, evaluate
-from unweave.model import Trained
-from unweave.report.words import number, percent, pretty
+from unweave.evaluation.evaluate import Evaluation, encode_dataset, evaluate
+from unweave.model import TrainedModel
+from unweave.report.words import format_number, percent, pretty
 from unweave.runs import write_atomic
 
 RANGE_ROWS = 2000  # encoded images from which a latent's range is read
@@ -37,19 +37,19 @@ class Traversal(NamedTuple):
     strips: list[np.ndarray]  # per start image [S, C, H, W]
 
 
-def shares(result: Evaluation) -> np.ndarray:
+def adjusted_information(result: Evaluation) -> np.ndarray:
     """How much of each factor's entropy each latent knows, 0..1 [Z, K]; a constant factor has nothing to know.
 
     Adjusted for chance (Vinh et al. 2010): what counting finds in codes that know nothing, a lot if few are labelled,
     counts as 0, and all of the entropy still as 1. What a latent may reach by luck is 0 as well.
     """
     if result.chance is None or result.luck is None:
-        return counted_shares(result)
+        return normalized_information(result)
     more_ZK = result.information - result.chance
     return np.where(more_ZK > result.luck, _share(more_ZK, result.entropies - result.chance), 0.0)
 
 
-def counted_shares(result: Evaluation) -> np.ndarray:
+def normalized_information(result: Evaluation) -> np.ndarray:
     """The same as it is counted, which scores such as MIG are made of."""
     return _share(result.information, np.broadcast_to(result.entropies, result.information.shape))
 
@@ -61,18 +61,22 @@ def _share(known_ZK: np.ndarray, whole_ZK: np.ndarray) -> np.ndarray:
 
 def latent_order(result: Evaluation) -> list[int]:
     """Latents by the information they carry, most first: in nats, or what they know of factors without posteriors."""
-    carried = result.nats if np.isfinite(result.nats).all() else shares(result).max(1)
+    carried = (
+        result.latent_information
+        if np.isfinite(result.latent_information).all()
+        else adjusted_information(result).max(1)
+    )
     return np.argsort(-carried, kind="stable").tolist()
 
 
-def coordinate_names(trained: Trained) -> list[tuple[str, bool]]:
+def coordinate_names(trained: TrainedModel) -> list[tuple[str, bool]]:
     """Of each latent the part it is of ("" in an undivided code), and whether it is the probability of a class."""
     parts = trained.representation.parts
     named = [(pretty(part.name), part.classes) for part in parts for _ in range(part.size)]
     return named or [("", False)] * trained.representation.latents
 
 
-def pick(trained: Trained, count: int, seed: int) -> np.ndarray:
+def sample_images(trained: TrainedModel, count: int, seed: int) -> np.ndarray:
     """A few images of the data, drawn by the seed [B, C, H, W]."""
     index = torch.randperm(trained.data.size, generator=torch.Generator().manual_seed(seed))[:count]
     device = next((b.device for b in trained.data.buffers()), torch.device("cpu"))
@@ -80,18 +84,18 @@ def pick(trained: Trained, count: int, seed: int) -> np.ndarray:
         return trained.data.images(index.to(device)).cpu().numpy()
 
 
-def latent_ranges(trained: Trained, seed: int) -> np.ndarray:
+def latent_ranges(trained: TrainedModel, seed: int) -> np.ndarray:
     """Where codes really lie: low and high percentile of every latent [2, Z]."""
-    table = encode_table(trained.representation, trained.data, rows=RANGE_ROWS, seed=seed)
+    table = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed)
     return np.percentile(table.codes, PERCENTILES, axis=0)
 
 
 def traverse(
-    trained: Trained, latents: Sequence[int], *, starts: int = 3, steps: int = 9, seed: int = 0
+    trained: TrainedModel, latents: Sequence[int], *, starts: int = 3, steps: int = 9, seed: int = 0
 ) -> list[Traversal]:
     """The named latents' traversals, all from the same start images."""
     ranges_2Z = latent_ranges(trained, seed)
-    codes = trained.encode(pick(trained, starts, seed))
+    codes = trained.encode(sample_images(trained, starts, seed))
     found = []
     for z in latents:
         low, high = (float(v) for v in ranges_2Z[:, z])
@@ -117,18 +121,18 @@ def to_pixels(image_CHW: np.ndarray) -> np.ndarray:
 
 def strip(images: np.ndarray) -> np.ndarray:
     """Images side by side with see-through gaps [H, W', 2 or 4] uint8."""
-    return mosaic([list(images)])
+    return image_grid([list(images)])
 
 
-def mosaic(
-    rows: Sequence[Sequence[np.ndarray | None]], *, apart: Sequence[int] = (), below: Sequence[int] = ()
+def image_grid(
+    rows: Sequence[Sequence[np.ndarray | None]], *, column_gaps: Sequence[int] = (), row_gaps: Sequence[int] = ()
 ) -> np.ndarray:
     """Images in rows with see-through gaps, wider ones after these columns and rows; None is see-through as well."""
     first = to_pixels(next(image for row in rows for image in row if image is not None))
     height, width, channels = first.shape
     gap = max(1, width // 32)
-    left, right = _places(len(rows[0]), width, gap, apart)
-    top, bottom = _places(len(rows), height, gap, below)
+    left, right = _places(len(rows[0]), width, gap, column_gaps)
+    top, bottom = _places(len(rows), height, gap, row_gaps)
     sheet = np.zeros((bottom, right, channels + 1), np.uint8)
     for y, row in zip(top, rows, strict=True):
         for x, image in zip(left, row, strict=True):
@@ -199,20 +203,24 @@ def _sheet(rows: Sequence[_Row], width: int = 900) -> bytes:
         middle = y + max(height, 40) // 2
         draw.text((pad, middle - 11), row.head, font=heads, fill="#b5b2ab" if row.faint else "#1f1e1b", anchor="lm")
         draw.text((pad, middle + 11), row.note, font=notes, fill="#b5b2ab" if row.faint else "#6d6a63", anchor="lm")
-        below = y
+        row_gaps = y
         for picture in strip_row:
-            sheet.paste(picture, (left, below), picture)
-            below += picture.height + gap
+            sheet.paste(picture, (left, row_gaps), picture)
+            row_gaps += picture.height + gap
         y += max(height, 40) + between
     return to_png(sheet)
 
 
 def latent_label(result: Evaluation, latent: int) -> tuple[str, str]:
     """A latent's heading and the note under it: "z3 · posX 72 %", "2.31 nats"."""
-    known_K = shares(result)[latent]
+    known_K = adjusted_information(result)[latent]
     k = int(known_K.argmax()) if len(known_K) else 0
-    note = f"{number(float(result.nats[latent]))} nats" if np.isfinite(result.nats[latent]) else ""
-    if not result.alive[latent]:
+    note = (
+        f"{format_number(float(result.latent_information[latent]))} nats"
+        if np.isfinite(result.latent_information[latent])
+        else ""
+    )
+    if not result.active[latent]:
         return f"z{latent} · unused", note
     if not len(known_K) or known_K[k] < 0.02:
         return f"z{latent}", note
@@ -220,7 +228,7 @@ def latent_label(result: Evaluation, latent: int) -> tuple[str, str]:
 
 
 def traversal_picture(
-    trained: Trained,
+    trained: TrainedModel,
     *,
     result: Evaluation | None = None,
     starts: int = 1,
@@ -232,21 +240,21 @@ def traversal_picture(
     if result is None:
         result = evaluate(trained, metrics=(), seed=seed, save=False)
     order = [z for z in latent_order(result) if not coordinate_names(trained)[z][1]]
-    chosen = [z for z in order if dead or result.alive[z]] or order
+    chosen = [z for z in order if dead or result.active[z]] or order
     rows = []
     for moved in traverse(trained, chosen, starts=starts, steps=steps, seed=seed):
-        faint = not result.alive[moved.latent]
+        faint = not result.active[moved.latent]
         rows.append(_Row(*latent_label(result, moved.latent), [strip(images) for images in moved.strips], faint))
     return _sheet(rows)
 
 
-def reconstruction_rows(trained: Trained, *, count: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def reconstruction_rows(trained: TrainedModel, *, count: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Originals and what the model makes of them, each [B, C, H, W]."""
-    originals = pick(trained, count, seed)
+    originals = sample_images(trained, count, seed)
     return originals, trained.decode(trained.encode(originals))
 
 
-def save_samples(trained: Trained, seed: int = 0) -> None:
+def save_samples(trained: TrainedModel, seed: int = 0) -> None:
     """Write samples/reconstructions.png and samples/traversals.png into the run folder."""
     if trained.representation.decode is None:
         return

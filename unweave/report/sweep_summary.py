@@ -16,7 +16,7 @@ import pandas as pd
 from unweave.errors import UserError
 from unweave.metrics import METRICS, describe
 from unweave.report.charts.agreement import short_title
-from unweave.report.words import DASH, joined, method_title, number, percent, plain
+from unweave.report.words import DASH, format_number, format_value, join_words, method_title, percent
 
 COLUMNS = ("run", "method", "data", "seed", "steps", "diverged")
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -72,11 +72,11 @@ def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
     return checked
 
 
-def told(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """A setting for reading; a dash where a method has no such setting."""
     if not isinstance(value, list | tuple) and pd.isna(value):
         return DASH
-    return plain(value.item() if isinstance(value, np.generic) else value)
+    return format_value(value.item() if isinstance(value, np.generic) else value)
 
 
 def shown_settings(frame: pd.DataFrame) -> list[str]:
@@ -95,7 +95,7 @@ def families(frame: pd.DataFrame) -> list[Family]:
 
 
 def _groups(part: pd.DataFrame, settings: Sequence[str]) -> list[Group]:
-    texts = pd.DataFrame({name: [told(v) for v in part[name]] for name in settings}, index=part.index)
+    texts = pd.DataFrame({name: [format_setting(v) for v in part[name]] for name in settings}, index=part.index)
     telling = _telling(texts)
     places = {name: _order(texts[name]) for name in telling}
     keys = [tuple(places[name][texts.at[row, name]] for name in telling) for row in part.index]
@@ -167,7 +167,7 @@ def words_for(score: str) -> tuple[str, str]:
         metric = describe(score)
     except KeyError:
         return short_title(score), ""
-    return metric.title, metric.sentence
+    return metric.title, metric.description
 
 
 def leading_score(frame: pd.DataFrame) -> str | None:
@@ -194,7 +194,7 @@ class Ranked(NamedTuple):
         return float(np.median(self.values))
 
 
-def verdict(found: Sequence[Family], score: str | None) -> list[str]:
+def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
     """Which setting is best, how far ahead of the next, and how much seeds scatter beside settings."""
     if score is None:
         return ["No run has a score, so nothing can be said of what is best."]
@@ -215,18 +215,18 @@ def verdict(found: Sequence[Family], score: str | None) -> list[str]:
 
 def _only(group: Ranked, title: str) -> str:
     fine = digits([group.median])
-    low, high = (number(float(end), fine) for end in (group.values.min(), group.values.max()))
+    low, high = (format_number(float(end), fine) for end in (group.values.min(), group.values.max()))
     if len(group.values) == 1:
         return f"One run has a score: {title} {low}."
-    return f"The {len(group.values)} runs have a median {title} of {number(group.median, fine)}, from {low} to {high}."
+    return f"The {len(group.values)} runs have a median {title} of {format_number(group.median, fine)}, from {low} to {high}."
 
 
 def _best(groups: Sequence[Ranked], title: str, what: str) -> str:
     fine = digits([g.median for g in groups])
-    medians = [number(g.median, fine) for g in groups]
+    medians = [format_number(g.median, fine) for g in groups]
     level = [g.label for g, median in zip(groups, medians, strict=True) if median == medians[0]]
     if len(level) > 1:
-        named = joined(level) if len(level) <= 4 else f"{len(level)} settings"
+        named = join_words(level) if len(level) <= 4 else f"{len(level)} settings"
         return f"Best by {what}{title}: {named}, level at {medians[0]}."
     return f"Best by {what}{title}: {groups[0].label} with {medians[0]}, then {groups[1].label} with {medians[1]}."
 
@@ -259,7 +259,7 @@ def _scatter(groups: Sequence[Ranked], title: str) -> list[str]:
 
 def _two(value: float) -> str:
     """Two significant digits: a scatter is known no better."""
-    return f"{value:#.2g}".rstrip(".") if value < 100 else number(value, 0)
+    return f"{value:#.2g}".rstrip(".") if value < 100 else format_number(value, 0)
 
 
 def _which_matters(seeds: float, settings: float) -> str:

@@ -19,14 +19,14 @@ from unweave.metrics import METRICS
 from unweave.nn.networks import GLOROT
 from unweave.runs import optimizer_name
 
-FOUND, PARTLY = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
+FOUND, PARTIAL_THRESHOLD = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MOST_NAMED = 6  # latents that a sentence names
 DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 
 
-def number(value: float, digits: int = 2) -> str:
+def format_number(value: float, digits: int = 2) -> str:
     """A number for reading: fixed digits, a true minus, a dash for what is not a number."""
     if not math.isfinite(value):
         return DASH
@@ -41,7 +41,7 @@ def short(value: float) -> str:
     if value and (abs(value) < 0.001 or abs(value) >= 1e6):
         return f"{value:.2g}".replace("-", MINUS)
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
-    text = number(value, digits)
+    text = format_number(value, digits)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -49,7 +49,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}{NARROW}%" if math.isfinite(share) else DASH
 
 
-def joined(words: Sequence[str], last: str = "and") -> str:
+def join_words(words: Sequence[str], last: str = "and") -> str:
     """one, two and three"""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
@@ -104,10 +104,10 @@ def run_labels(configs: Sequence[Mapping[str, Any]], folders: Sequence[str]) -> 
 # --- settings ------------------------------------------------------------------------------------------------------
 
 
-def plain(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A setting as a user types it: schedules as linear(...), whole numbers without a point."""
     if isinstance(value, list | tuple) and len(value) == 4:
-        return f"linear({','.join(plain(v) for v in value)})"
+        return f"linear({','.join(format_value(v) for v in value)})"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
@@ -117,21 +117,23 @@ def plain(value: Any) -> str:
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
     """What a user may choose about a run, flat."""
-    rates = {player: plain(s["lr"]) for player, s in config["optimizer"].items()}
+    rates = {player: format_value(s["lr"]) for player, s in config["optimizer"].items()}
     same = len(set(rates.values())) == 1
     return {
         "method": config["method"],
-        **{name: plain(value) for name, value in config["hyper"].items()},
-        **{name: plain(value) for name, value in config["arguments"].items()},
+        **{name: format_value(value) for name, value in config["hyper"].items()},
+        **{name: format_value(value) for name, value in config["arguments"].items()},
         "data": data_call(config),
         "supervision": config["supervision"],
-        "steps": plain(config["steps"]),
-        "batch": plain(config["batch"]),
-        "seed": plain(config["seed"]),
+        "steps": format_value(config["steps"]),
+        "batch": format_value(config["batch"]),
+        "seed": format_value(config["seed"]),
         "optimizer": optimizer_name(config),
-        "learning rate": next(iter(rates.values()), DASH) if same else joined([f"{p} {r}" for p, r in rates.items()]),
-        "clip": joined(sorted({plain(s["clip"]) for s in config["optimizer"].values()})),
-        "start": config.get("start", GLOROT),
+        "learning rate": next(iter(rates.values()), DASH)
+        if same
+        else join_words([f"{p} {r}" for p, r in rates.items()]),
+        "clip": join_words(sorted({format_value(s["clip"]) for s in config["optimizer"].values()})),
+        "init": config.get("init", GLOROT),
         "precision": config["precision"],
     }
 
@@ -161,7 +163,7 @@ def trained_in(took: Mapping[str, Any]) -> str:
     return f"{together}{span} on {'CPU' if took['device'] == 'cpu' else took['device']}"
 
 
-def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: int) -> str:
+def run_summary(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: int) -> str:
     """What was trained, as one would tell it."""
     channels, height, width = data.shape
     kind = config["supervision"].partition("(")[0]
@@ -170,7 +172,7 @@ def lede(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: i
     )
     given = "" if kind in ("none", "labels") else f" {explain(config['supervision'], data)}"
     colour = "grey" if channels == 1 else "colour"
-    factors = joined([pretty(name) for name in data.factor_names])
+    factors = join_words([pretty(name) for name in data.factor_names])
     told = "the model was given labels of some" if "labels" in needs else "the model was shown no labels"
     told = "the model was told which group each is in" if "group_id" in needs else told
     stopped = "" if done >= config["steps"] else f" It is unfinished: it stands at step {done:,}."
@@ -191,12 +193,14 @@ def findings(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
         placed = f"{name} in z{best_K[k]} ({percent(float(known_K[k]))})"
         if known_K[k] >= FOUND:
             found.append(placed)
-        elif known_K[k] >= PARTLY:
+        elif known_K[k] >= PARTIAL_THRESHOLD:
             partly.append(placed)
         else:
             lost.append(name)
     groups = {"It found": found, "It found in part": partly, "No single latent tells": lost}
-    said = [f"{words} {joined(group, 'or' if group is lost else 'and')}." for words, group in groups.items() if group]
+    said = [
+        f"{words} {join_words(group, 'or' if group is lost else 'and')}." for words, group in groups.items() if group
+    ]
     return said + _split(result, shares_ZK) + _mixed(result, best_K, known_K)
 
 
@@ -204,13 +208,13 @@ def _split(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
     """Factors that a second latent knows at least half as well as the first."""
     said = []
     for k, name in enumerate(result.factor_names):
-        holders = np.flatnonzero(shares_ZK[:, k] >= max(PARTLY, shares_ZK[:, k].max() / 2))
+        holders = np.flatnonzero(shares_ZK[:, k] >= max(PARTIAL_THRESHOLD, shares_ZK[:, k].max() / 2))
         if len(holders) > 1:
             named = [f"z{z}" for z in holders]
             if len(holders) > MOST_NAMED:
                 best = holders[np.argsort(-shares_ZK[holders, k], kind="stable")][: MOST_NAMED - 1]
                 named = [*(f"z{z}" for z in best), f"{len(holders) - len(best)} others"]
-            said.append(f"{pretty(name)} is split between {joined(named)}.")
+            said.append(f"{pretty(name)} is split between {join_words(named)}.")
     return said
 
 
@@ -218,9 +222,9 @@ def _mixed(result: Evaluation, best_K: np.ndarray, known_K: np.ndarray) -> list[
     """Latents that are the best place to look for several factors at once."""
     said = []
     for z in sorted(set(best_K.tolist())):
-        held = np.flatnonzero((best_K == z) & (known_K >= PARTLY))
+        held = np.flatnonzero((best_K == z) & (known_K >= PARTIAL_THRESHOLD))
         if len(held) > 1:
-            said.append(f"z{z} mixes {joined([pretty(result.factor_names[k]) for k in held])}.")
+            said.append(f"z{z} mixes {join_words([pretty(result.factor_names[k]) for k in held])}.")
     return said
 
 
@@ -251,16 +255,18 @@ def _verdict(title: str, labels: Sequence[str], values: Sequence[float], known: 
     short_title = title[title.find("(") + 1 : -1] if title.endswith(")") else title
     level = [labels[i] for i in known if values[first] - values[i] < 0.005]
     if len(level) > 1:
-        return f"By {short_title}, {joined(level)} are level at {number(values[first])}."
-    against = f"{number(values[second])} for {labels[second]}"
+        return f"By {short_title}, {join_words(level)} are level at {format_number(values[first])}."
+    against = f"{format_number(values[second])} for {labels[second]}"
     if len(known) > 2:
-        against = f"{number(values[known[-1]])} to {number(values[second])} for the others"
+        against = f"{format_number(values[known[-1]])} to {format_number(values[second])} for the others"
     if labels[first] == leader:
-        return f"The {short_title} agrees: {number(values[first])} against {against}."
+        return f"The {short_title} agrees: {format_number(values[first])} against {against}."
     if leader:
-        return f"The {short_title} puts {labels[first]} first: {number(values[first])} against {against}."
+        return f"The {short_title} puts {labels[first]} first: {format_number(values[first])} against {against}."
     best = "better" if len(known) == 2 else "best"
-    return f"{labels[first]} separates the factors {best}: {short_title} {number(values[first])} against {against}."
+    return (
+        f"{labels[first]} separates the factors {best}: {short_title} {format_number(values[first])} against {against}."
+    )
 
 
 def differences(configs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
@@ -278,5 +284,5 @@ def _idle(name: str, configs: Sequence[Mapping[str, Any]], values: Sequence[str]
     for config, value in zip(configs, values, strict=True):
         cls = METHODS.get(config["method"])
         default = static_arguments(cls)[name].default if cls and name in static_arguments(cls) else None
-        found.append(value == DASH or plain(default) == value)
+        found.append(value == DASH or format_value(default) == value)
     return DASH in values and all(found)

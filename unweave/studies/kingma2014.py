@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from unweave.evaluation.classification import class_error
-from unweave.model import Trained
-from unweave.studies.study import COMPARED, SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
+from unweave.model import TrainedModel
+from unweave.studies.study import (
+    COMPARED,
+    SMALL_TESTED,
+    TESTED,
+    Published,
+    Row,
+    RunSpec,
+    Study,
+    base_name,
+    held_out_data,
+)
 
 MODELS: tuple[RunSpec, ...] = (
     {"method": "m1", "classifier": "regression"},
@@ -53,9 +63,9 @@ def row(run: Mapping[str, Any]) -> Row:
     return Row(" ".join(words), run["supervision"].partition("n=")[2].partition(",")[0] + " labels")
 
 
-def error(run: Trained) -> dict[str, float]:
+def error(run: TrainedModel) -> dict[str, float]:
     """Of the images that were not trained on the share whose likeliest class is wrong, in per cent."""
-    (share,) = class_error(run, held_out(run.data)).values()
+    (share,) = class_error(run, held_out_data(run.data)).values()
     return {"error": 100.0 * share}
 
 

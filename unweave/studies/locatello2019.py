@@ -25,7 +25,7 @@ FULL = {"data": "sprites", "steps": 300_000, "batch": 64, "log_every": 1000}
 QUICK = {"data": "sprites(size=16)", "steps": 3000, "batch": 32, "net": "small", "lr": 1e-3}
 SMALLER: dict[str, RunSpec] = {
     "annealed_vae": {"anneal_steps": 1000},  # the capacity has to be reached before the end
-    "factor_vae": {"critic_width": 100},  # 1000 takes ten times as long as all the rest of a small model
+    "factor_vae": {"discriminator_width": 100},  # 1000 takes ten times as long as all the rest of a small model
 }
 
 

@@ -12,8 +12,18 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.evaluation.classification import class_error
 from unweave.metrics import cluster_error
-from unweave.model import Trained
-from unweave.studies.study import COMPARED, SMALL_TESTED, TESTED, Published, Row, RunSpec, Study, base_name, held_out
+from unweave.model import TrainedModel
+from unweave.studies.study import (
+    COMPARED,
+    SMALL_TESTED,
+    TESTED,
+    Published,
+    Row,
+    RunSpec,
+    Study,
+    base_name,
+    held_out_data,
+)
 
 LABELS = {
     "labels(n=100, balanced=True)": "100 labels",
@@ -40,7 +50,7 @@ DESCENT: RunSpec = {  # the paper's, by which few labels do better than by Adam
     "optimizer": "sgd",
     "lr": "x linear(1, 0, 150000, 300000)",
     "clip": 20.0,  # longer gradients come in the first hundreds of steps, and four runs of ten do not survive them
-    "start": "normal(0.01)",
+    "init": "normal(0.01)",
 }
 QUICK: RunSpec = {
     "steps": 400,
@@ -71,14 +81,14 @@ def row(run: Mapping[str, Any]) -> Row:
     return Row(f"{run['method']} on {base_name(run['data'])}", told)
 
 
-def error(run: Trained) -> dict[str, float]:
+def error(run: TrainedModel) -> dict[str, float]:
     """Of the images that were not trained on the share in the wrong class, in per cent.
 
     Without labels a cluster has the label of that one of the last training images (a sixth of them, 10,000 of MNIST)
     that belongs to it most; for `error_most` it is the commonest label of those in it. `smallest` is the share of the
     images that are in the smallest cluster, in per cent.
     """
-    test, train = held_out(run.data), run.data
+    test, train = held_out_data(run.data), run.data
     if run.representation.classify is not None:
         (share,) = class_error(run, test).values()
         return {"error": 100.0 * share}

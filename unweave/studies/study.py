@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import parse_call
 from unweave.metrics import METRICS
-from unweave.model import Trained
+from unweave.model import TrainedModel
 
 SCALES = ("quick", "full")
 STATISTICS = ("median", "mean", "best", "range", "one model")
@@ -51,10 +51,10 @@ class Published(NamedTuple):
     statistic: str  # what of the published runs this is, one of STATISTICS
     provenance: str  # one of PROVENANCE
     source: str  # where it stands, in words
-    over: str = ""  # if given, the value is how many times the statistic of that row it is
+    ratio_to: str = ""  # if given, the value is how many times the statistic of that row it is
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         return self.value if isinstance(self.value, tuple) else (self.value, self.value)
 
 
@@ -69,7 +69,7 @@ class Study(NamedTuple):
     scores: tuple[str, ...]  # what the table shows, as `evaluate` names it
     published: tuple[Published, ...]
     notes: tuple[str, ...] = ()  # in what our runs differ from the paper's
-    extra: Callable[[Trained], Mapping[str, float]] | None = None  # scores that no metric gives
+    extra: Callable[[TrainedModel], Mapping[str, float]] | None = None  # scores that no metric gives
 
     def metrics(self, scale: str) -> list[str]:
         """The metrics behind the scores; what `extra` gives is none, and "quick" leaves out what takes long."""
@@ -83,7 +83,7 @@ def base_name(data: str) -> str:
     return base_name(str(options["data"])) if "data" in options else name
 
 
-def held_out(data: Dataset) -> Dataset:
+def held_out_data(data: Dataset) -> Dataset:
     """The other part of a data set whose part "train" this is."""
     part = "validation" if data.name == "split" else "test"
     return load_data(data.name, **{**data.options, "part": part})

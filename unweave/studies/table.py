@@ -58,7 +58,7 @@ def merged(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame
     return whole.drop_duplicates("run", ignore_index=True).drop(columns="_from")
 
 
-class Line(NamedTuple):
+class TableRow(NamedTuple):
     """The runs of one row of the table."""
 
     name: str
@@ -75,7 +75,7 @@ class Line(NamedTuple):
         return found[np.isfinite(found)].to_numpy()
 
 
-def lines(study: Study, frame: pd.DataFrame) -> list[Line]:
+def table_rows(study: Study, frame: pd.DataFrame) -> list[TableRow]:
     """The rows in the study's order: each family as a whole, where it has several settings, and each setting."""
     places = [study.row(run) for scale in reversed(SCALES) for run in study.runs(scale)]
     order = {name: i for i, name in enumerate(dict.fromkeys(n for p in places for n in (p.family, p.name)))}
@@ -84,9 +84,9 @@ def lines(study: Study, frame: pd.DataFrame) -> list[Line]:
         settings = sorted(part.groupby("row"), key=lambda pair: order.get(pair[0], len(order)))
         several = len(settings) > 1
         if several:
-            found.append(Line(family, family, True, part, (family,)))
+            found.append(TableRow(family, family, True, part, (family,)))
         for name, runs in settings:
-            found.append(Line(name, family, False, runs, (name,) if several else tuple({family, name})))
+            found.append(TableRow(name, family, False, runs, (name,) if several else tuple({family, name})))
     return found
 
 
@@ -94,7 +94,7 @@ def shown_scores(study: Study, frame: pd.DataFrame) -> list[str]:
     return [score for score in study.scores if score in frame and frame[score].notna().any()]
 
 
-class Beside(NamedTuple):
+class Comparison(NamedTuple):
     """One published number, and ours."""
 
     published: Published
@@ -106,15 +106,15 @@ class Beside(NamedTuple):
     note: str = ""  # why there is no ratio
 
 
-def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
+def compare_with_published(study: Study, found: Sequence[TableRow], scale: str) -> list[Comparison]:
     """Every published number of a row that was run, in the table's order."""
     by_name = {name: line for line in found for name in line.names}
     told = []
     for line in found:
         for published in study.published:
             values = line.values(published.score)
-            over = by_name.get(published.over)
-            if published.row not in line.names or not len(values) or (published.over and over is None):
+            over = by_name.get(published.ratio_to)
+            if published.row not in line.names or not len(values) or (published.ratio_to and over is None):
                 continue
             ours, note = _statistic(published.statistic, values), ""
             if over is not None:
@@ -127,7 +127,7 @@ def beside(study: Study, found: Sequence[Line], scale: str) -> list[Beside]:
                 low, high = published.value
                 count = f"{((low <= values) & (values <= high)).sum()} of {len(values)} runs"
                 said += f" ({count})" if said == "inside" else f" ({count} inside)"
-            told.append(Beside(published, len(values), ours, *ends, said, note))
+            told.append(Comparison(published, len(values), ours, *ends, said, note))
     return told
 
 
@@ -136,7 +136,7 @@ def _statistic(name: str, values: np.ndarray) -> float:
     return float(values.mean() if name == "mean" else values.max() if name == "best" else np.median(values))
 
 
-def _ratio(ours: float, over: Line, published: Published) -> tuple[float, str]:
+def _ratio(ours: float, over: TableRow, published: Published) -> tuple[float, str]:
     """How many times as much as the other row; no number, but why, where that means nothing."""
     others = over.values(published.score)
     if not len(others):
@@ -149,7 +149,7 @@ def _ratio(ours: float, over: Line, published: Published) -> tuple[float, str]:
 
 def verdict(published: Published, ours: float, scale: str) -> str:
     """Where ours lies; nothing is said of runs at another scale than the paper's."""
-    low, high = published.ends
+    low, high = published.interval
     if scale != "full" or not np.isfinite(ours):
         return ""
     if not isinstance(published.value, tuple):
@@ -159,8 +159,8 @@ def verdict(published: Published, ours: float, scale: str) -> str:
 
 def long_table(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
     """A line for each row and score, with each published number it has."""
-    found, scale = lines(study, frame), str(frame["scale"].iloc[0])
-    told = beside(study, found, scale)
+    found, scale = table_rows(study, frame), str(frame["scale"].iloc[0])
+    told = compare_with_published(study, found, scale)
     rows = []
     for line in found:
         for score in shown_scores(study, frame):
@@ -177,14 +177,14 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     return {"median": np.median(values), "min": values.min(), "max": values.max(), "mean": values.mean()}
 
 
-def _told(item: Beside) -> dict[str, Any]:
+def _told(item: Comparison) -> dict[str, Any]:
     published = item.published
-    low, high = published.ends
+    low, high = published.interval
     return {
         "published_low": low,
         "published_high": high,
         "statistic": published.statistic,
-        "times": published.over,
+        "times": published.ratio_to,
         "ours": item.ours,
         "verdict": item.verdict,
         "note": item.note,

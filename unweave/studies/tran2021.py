@@ -18,7 +18,7 @@ IMAGES = 64  # a step sees as many of them as 32 pairs, whatever the size of a g
 
 FULL = {"steps": 100_000, "log_every": 1000}
 QUICK = {"steps": 3000, "net": "small", "lr": 1e-3}
-NARROW = {"critic_width": 100}  # 1000 takes ten times as long as all the rest of a small model
+NARROW = {"discriminator_width": 100}  # 1000 takes ten times as long as all the rest of a small model
 
 
 def _penalised(data: str, grid: Mapping[str, Sequence[float]]) -> list[RunSpec]:
@@ -72,7 +72,7 @@ def _claims() -> tuple[Published, ...]:
         "rooms": ((1.1, math.inf), f"{TEXT}: at least 10 % more"),
     }
     return tuple(
-        Published(f"group_tcvae on {data}", score, value, statistic, "read", source, over=f"{other} on {data}")
+        Published(f"group_tcvae on {data}", score, value, statistic, "read", source, ratio_to=f"{other} on {data}")
         for data, (value, source) in factors.items()
         for other in AVERAGING
         for score in ("mig", "group_mig")

@@ -12,20 +12,20 @@ from typing import Any
 
 import pandas as pd
 
-from unweave.contract import knobs, stages
+from unweave.contract import hyper_params, stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
 from unweave.errors import UserError, check_choice
 from unweave.evaluation.compare import score_runs
-from unweave.model import Diverged, Trained
+from unweave.model import Diverged, TrainedModel
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
 from unweave.training.build import find_method
-from unweave.training.cohort import FleetProgress, Observer
+from unweave.training.cohort import FleetProgress, ProgressCallback
 from unweave.training.sweep import fit
 
-Done = Trained | Diverged | None  # None: the time did not suffice
+RunResult = TrainedModel | Diverged | None  # None: the time did not suffice
 _PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
 
 
@@ -36,7 +36,7 @@ class _TimeIsUp(Exception):
 # --- which runs ----------------------------------------------------------------------------------------------------
 
 
-def chosen_runs(
+def select_runs(
     study: Study,
     scale: str,
     *,
@@ -123,11 +123,11 @@ def folder_name(study: Study, run: Mapping[str, Any]) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', words)}-seed{run['seed']}"
 
 
-def cohorts(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
+def group_compatible_runs(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
     """Runs that step together: they differ in seed and hyper-parameters alone."""
     groups: dict[str, list[RunSpec]] = {}
     for run in runs:
-        traced = {"seed", *knobs(find_method(run["method"]))}
+        traced = {"seed", *hyper_params(find_method(run["method"]))}
         same = {name: value for name, value in run.items() if name not in traced}
         groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
     return list(groups.values())
@@ -139,7 +139,7 @@ def cohorts(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
 class _Clock:
     """Tells of a whole study what each fleet tells of itself, and ends it when its time is up."""
 
-    def __init__(self, runs: Sequence[RunSpec], minutes: float | None, observe: Observer | None) -> None:
+    def __init__(self, runs: Sequence[RunSpec], minutes: float | None, observe: ProgressCallback | None) -> None:
         self.runs, self.observe = len(runs), observe
         self.total, self.done, self.finished, self.lost = sum(map(_steps, runs)), 0, 0, 0
         self.end = None if minutes is None else time.monotonic() + 60 * minutes
@@ -150,7 +150,7 @@ class _Clock:
             left = (self.total - done) / max(record.rate, 1e-9)
             finished, lost = self.finished + record.finished, self.lost + record.diverged
             whole = record._replace(runs=self.runs, finished=finished, diverged=lost, done=done, total=self.total)
-            self.observe(whole._replace(left=left))
+            self.observe(whole._replace(remaining_seconds=left))
         if self.is_up() and record.done < record.total:  # a fleet at its end is let finish
             raise _TimeIsUp
 
@@ -173,15 +173,15 @@ def train_study(
     *,
     strategy: str = "auto",
     minutes: float | None = None,
-    observe: Observer | None = None,
-    each: Callable[[list[RunSpec], list[Done]], None] | None = None,
-) -> list[Done]:
+    observe: ProgressCallback | None = None,
+    each: Callable[[list[RunSpec], list[RunResult]], None] | None = None,
+) -> list[RunResult]:
     """Train what is not trained yet, fleet after fleet; what exists below `out` is gone on with.
 
     `each` is told of a fleet when it is finished: what it does then is not lost if a later one is interrupted.
     """
     clock, loaded = _Clock(runs, minutes, observe), dict[str, Dataset]()
-    found: dict[str, Done] = {}
+    found: dict[str, RunResult] = {}
     for fleet in _fleets(study, runs, out):
         folders, text = [out / folder_name(study, run) for run in fleet], fleet[0]["data"]
         if clock.is_up():
@@ -202,7 +202,7 @@ def train_study(
 
 def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[RunSpec]]:
     """What is finished is only loaded; beside runs still to train it would take up a place in their fleet."""
-    for cohort in cohorts(runs):
+    for cohort in group_compatible_runs(runs):
         finished = [RunFolder(out / folder_name(study, run)).finished for run in cohort]
         for which in (True, False):
             if part := [run for run, over in zip(cohort, finished, strict=True) if over is which]:
@@ -213,12 +213,12 @@ def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[R
 
 
 def score_study(
-    study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[Done], *, label: str, device: str
+    study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[RunResult], *, label: str, device: str
 ) -> pd.DataFrame:
     """A row for each run that is trained: where it belongs, what it is, the time it took, its scores."""
     kept = [(run, result) for run, result in zip(runs, done, strict=True) if result is not None]
     for _, result in kept:
-        if isinstance(result, Trained):  # those that were finished before come back on the CPU
+        if isinstance(result, TrainedModel):  # those that were finished before come back on the CPU
             result.method.to(device)
             result.data.to(device)
     frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
@@ -226,7 +226,7 @@ def score_study(
     for (run, result), (_, scored) in zip(kept, frame.iterrows(), strict=True):
         row = {"study": study.name, "scale": label, **_about(study, run, result), "diverged": scored["diverged"]}
         row |= {name: scored[name] for name in frame.attrs["scores"]}
-        if study.extra and isinstance(result, Trained):
+        if study.extra and isinstance(result, TrainedModel):
             row |= study.extra(result)
         rows.append(row)
     return pd.DataFrame(rows)
@@ -238,11 +238,11 @@ def in_order(study: Study, runs: Sequence[RunSpec], frame: pd.DataFrame) -> pd.D
     return frame.sort_values("run", key=lambda names: names.map(place).fillna(-1), kind="stable", ignore_index=True)
 
 
-def _about(study: Study, run: RunSpec, result: Trained | Diverged) -> dict[str, Any]:
+def _about(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
     place, config = study.row(run), result.config
     plain = {name: run.get(name, config.get(name)) for name in _PLAIN} | {"data": _anywhere(run["data"])}
     left = {n: v for n, v in run.items() if n not in (*_PLAIN, "device", "log_every")}
-    took = {"seconds": math.nan, "models": math.nan, "device": config["device"], **result.folder.took}
+    took = {"seconds": math.nan, "models": math.nan, "device": config["device"], **result.folder.training_time}
     return {
         "family": place.family,
         "row": place.name,

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from unweave.data import Dataset
-from unweave.evaluation.likelihood import evidence_nll
-from unweave.evaluation.prior_match import Classifier, fit_classifier, prior_fit
-from unweave.model import Trained
-from unweave.studies.study import SMALL_TESTED, Published, Row, RunSpec, Study, base_name, held_out, settings_text
+from unweave.evaluation.likelihood import marginal_nll
+from unweave.evaluation.prior_match import Classifier, aggregate_posterior_metrics, fit_classifier
+from unweave.model import TrainedModel
+from unweave.studies.study import SMALL_TESTED, Published, Row, RunSpec, Study, base_name, held_out_data, settings_text
 
 # The weight of an MMD, which has no unit, and of a divergence in nats are not the same thing.
 MODELS: tuple[RunSpec, ...] = (
@@ -54,10 +54,10 @@ def _classifier(data: Dataset) -> Classifier:
     return fit_classifier(data, next(name for name in FACTORS if name in data.factor_names))
 
 
-def scores(run: Trained) -> dict[str, float]:
+def scores(run: TrainedModel) -> dict[str, float]:
     """What the table shows of a run, and how far the classifier of its samples can be trusted."""
     classifier = _classifier(run.data)
-    found = prior_fit(run.representation, run.data, classifier, labels=LABELS)
+    found = aggregate_posterior_metrics(run.representation, run.data, classifier, labels=LABELS)
     return {
         "mmd_x1000": 1000.0 * found.mmd,
         "log_det": found.log_det,
@@ -69,10 +69,10 @@ def scores(run: Trained) -> dict[str, float]:
     }
 
 
-def _held_out_nll(run: Trained) -> float:
+def _held_out_nll(run: TrainedModel) -> float:
     """Of a tenth of the images that were not trained on, 1,000 of MNIST: it takes a hundred times their encoding."""
-    other = held_out(run.data)
-    return float(evidence_nll(run, other, rows=other.size // 10).mean())
+    other = held_out_data(run.data)
+    return float(marginal_nll(run, other, num_samples=other.size // 10).mean())
 
 
 SOURCE = "a table of arXiv 1706.02262; binary images, network and length of training are not known"

@@ -14,22 +14,22 @@ from unweave.contract import (
     DataInfo,
     Method,
     all_phases,
+    hyper_params,
     is_supervised,
-    knobs,
-    own_arguments,
     player_parameters,
+    select_arguments,
     stages,
 )
 from unweave.data import Dataset, Sampler, supervised_info
-from unweave.data.prefetch import Staged, Stream, hold, step_keys
-from unweave.engine.compiled import Graph
-from unweave.engine.loop import Loop
+from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
+from unweave.engine.compiled import CompiledEngine
+from unweave.engine.loop import LoopEngine
 from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
 from unweave.errors import UserError, check_choice
 from unweave.methods import METHODS
 from unweave.methods.semi_supervised import accepts_labels
-from unweave.nn.networks import GLOROT, starting
+from unweave.nn.networks import GLOROT, weight_init
 from unweave.ops.noise import fold
 
 ENGINES = ("auto", "loop", "compiled", "graph")
@@ -73,7 +73,7 @@ def _existing(device: str) -> str:
 
 
 @contextmanager
-def rounding(precision: str) -> Iterator[None]:
+def matmul_precision(precision: str) -> Iterator[None]:
     """How float32 products may be rounded meanwhile: tf32 only if asked for, whatever the libraries' own habits are."""
     products, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision("high" if precision == "tf32" else products)
@@ -90,8 +90,8 @@ def build(
 ) -> Method:
     """The method with its initial weights, which are a function of the seed (and stage) alone."""
     later = {} if previous is None else {"previous": previous.cpu()}
-    arguments = own_arguments(cls, config["arguments"])
-    with torch.random.fork_rng(devices=[]), starting(config.get("start", GLOROT)):
+    arguments = select_arguments(cls, config["arguments"])
+    with torch.random.fork_rng(devices=[]), weight_init(config.get("init", GLOROT)):
         torch.manual_seed(config["seed"] + stage * 2**40)
         told = supervised_info(data, config["supervision"])
         return cls(told, **arguments, **later).to(config["device"])  # type: ignore[call-arg]
@@ -100,7 +100,7 @@ def build(
 def probe_method(cls: type[Method], told: DataInfo, fixed: Mapping[str, Any]) -> Method:
     """The method, built to see what it needs. That labels are of no use to it is said before what else is wrong."""
     try:
-        probe = cls(told, **own_arguments(cls, fixed))  # type: ignore[call-arg]
+        probe = cls(told, **select_arguments(cls, fixed))  # type: ignore[call-arg]
     except UserError:
         _check_labels(cls, told, cls.needs)
         raise
@@ -117,7 +117,7 @@ def _check_labels(cls: type[Method], told: DataInfo, needs: tuple[str, ...]) -> 
         )
 
 
-def give_weights(method: Method, state: State) -> None:
+def load_trained_weights(method: Method, state: State) -> None:
     """The method with the weights that training stands at."""
     trained = {**state.params, **state.buffers}
     method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
@@ -127,7 +127,9 @@ def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stag
     """What the engine needs to know of one stage of a run."""
     device = config["device"]
     given = config["hyper"]  # that of a run from before a setting was there lacks it
-    rows = [schedule_row(_row(given.get(name, knob.default)), device) for name, knob in knobs(type(method)).items()]
+    rows = [
+        schedule_row(_row(given.get(name, knob.default)), device) for name, knob in hyper_params(type(method)).items()
+    ]
     optimizers = {player: _optimizer(s, device) for player, s in config["optimizer"].items()}
     seed = torch.tensor(config["seed"], dtype=torch.int64, device=device)
     # Supervision that no stage can use is refused; what one stage needs, another may do without.
@@ -140,7 +142,7 @@ def build_program(config: Mapping[str, Any], method: Method, data: Dataset, stag
         seed=fold(seed, stage) if stage else seed,
         hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),
         optimizers={player: optimizers[player] for player in method.players},
-        owned=player_parameters(method),
+        parameter_names=player_parameters(method),
         precision=config["precision"],
         run=seed,
     )
@@ -161,19 +163,19 @@ def _row(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def chosen_engine(engine: str, device: torch.device | str) -> str:
+def resolve_engine(engine: str, device: torch.device | str) -> str:
     """The engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
     if engine != "auto":
         return engine
     return "graph" if torch.device(device).type == "cuda" else "loop"
 
 
-def make_engine(program: Program, state: State, engine: str) -> Loop | Graph:
+def make_engine(program: Program, state: State, engine: str) -> LoopEngine | CompiledEngine:
     """The engine that trains one run."""
-    engine = chosen_engine(engine, program.seed.device)
+    engine = resolve_engine(engine, program.seed.device)
     if engine == "loop":
-        return Loop(program, state)
-    return Graph(program, state, capture=engine == "graph")
+        return LoopEngine(program, state)
+    return CompiledEngine(program, state, capture=engine == "graph")
 
 
 OPTIMIZERS = ("adam", "sgd")
@@ -186,7 +188,7 @@ def optimizer_settings(
     check_choice("optimizer", optimizer, OPTIMIZERS)
     if not 0 <= clip < math.inf:
         raise UserError(f"clip {clip:g} is out of range; use 0 (off) or more")
-    recipes = {player: stage.recipe.get(player, {}) for stage in stages(cls) for player in stage.players}
+    recipes = {player: stage.optimizer_defaults.get(player, {}) for stage in stages(cls) for player in stage.players}
     found: dict[str, dict[str, Any]] = {}
     for player, published in recipes.items():
         settings = _adam(published) if optimizer == "adam" else _descent(published, lr)
@@ -221,24 +223,24 @@ def _rate(own: float, lr: float | str | None) -> Any:
     return (factor * rate[0], factor * rate[1], *rate[2:]) if isinstance(rate, tuple) else factor * rate
 
 
-def streams(data: Dataset) -> bool:
+def is_streamed(data: Dataset) -> bool:
     """Whether batches are made ahead of the step on the host: the set is not to be held in memory, or on the device."""
     return not getattr(data, "resident", True)
 
 
-def staged(program: Program, step: int, room: int = 0) -> Program:
+def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
     """The same program with its batches drawn on the host, ahead of the step that needs them.
 
     Pictures that have room in so many bytes of the device's memory are put there, now.
     """
     phases, device = len(all_phases(program.method)), program.seed.device
     sampler: Sampler = program.sample  # type: ignore[assignment]
-    held_M = hold(sampler.data, room, device)
-    keys, held = step_keys(int(program.seed), step, phases), 0 if held_M is None else len(held_M)
-    stream = Stream(sampler, keys, program.batch, pin=device.type == "cuda", held=held)
-    return program._replace(sample=Staged(stream, phases, device, held_M))
+    cached_M = device_cache(sampler.data, cache_bytes, device)
+    keys, num_cached = step_keys(int(program.seed), step, phases), 0 if cached_M is None else len(cached_M)
+    stream = BatchPrefetcher(sampler, keys, program.batch, pin=device.type == "cuda", num_cached=num_cached)
+    return program._replace(sample=DeviceBuffer(stream, phases, device, cached_M))
 
 
-def room_for(data: Dataset, device: torch.device | str) -> int:
+def device_cache_bytes(data: Dataset, device: torch.device | str) -> int:
     """Bytes of a set that is not to be held in memory as a whole which may lie on the device all the same."""
-    return getattr(data, "room", 0) if torch.device(device).type == "cuda" else 0
+    return getattr(data, "device_cache_limit", 0) if torch.device(device).type == "cuda" else 0

@@ -20,10 +20,10 @@ from unweave.data import Dataset
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
 from unweave.engine.program import State, initial_state
 from unweave.engine.replicas import Fleet, make_fleet
-from unweave.model import Diverged, Trained, load
-from unweave.runs import RunFolder, timed
-from unweave.training.build import build, build_program, chosen_engine, give_weights, rounding
-from unweave.training.validation import Watch, class_watch
+from unweave.model import Diverged, TrainedModel, load
+from unweave.runs import RunFolder, record_training_time
+from unweave.training.build import build, build_program, load_trained_weights, matmul_precision, resolve_engine
+from unweave.training.validation import ValidationFunction, make_validation
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0  # hundreds of states are gigabytes: what a kill costs is bounded in time instead
 _MEMORY_SHARE = 0.8
@@ -47,17 +47,17 @@ class FleetProgress(NamedTuple):
     done: int  # steps of all runs together
     total: int
     rate: float  # model-steps a second
-    left: float  # seconds
-    note: str
+    remaining_seconds: float  # seconds
+    message: str
 
 
-Observer = Callable[[FleetProgress], None]
+ProgressCallback = Callable[[FleetProgress], None]
 
 
-def train_all(runs: Sequence[Run], strategy: str, observe: Observer | None) -> list[Trained | Diverged]:
+def train_all(runs: Sequence[Run], strategy: str, observe: ProgressCallback | None) -> list[TrainedModel | Diverged]:
     """Every run to its end, cohort after cohort; results in the order of the runs."""
     clock = _Clock(runs, observe)
-    results: dict[Path, Trained | Diverged] = {}
+    results: dict[Path, TrainedModel | Diverged] = {}
     for cohort in _cohorts(runs):
         cohort[0].data.to(cohort[0].config["device"])  # before anything is tried with it
         for part in _parts(cohort, clock):
@@ -97,7 +97,7 @@ def _parts(cohort: list[Run], clock: _Clock) -> list[list[Run]]:
         return [cohort]
     count = -(-len(cohort) // most)
     size = -(-len(cohort) // count)
-    clock.note(f"{len(cohort)} runs do not fit into memory together: {count} parts of at most {size}")
+    clock.message(f"{len(cohort)} runs do not fit into memory together: {count} parts of at most {size}")
     return [cohort[i : i + size] for i in range(0, len(cohort), size)]
 
 
@@ -130,20 +130,20 @@ def _make(
         cls = stages(run.cls)[stage]
         method = build(cls, run.config, run.data, before, stage)
         state, begun = initial_state(method), saved_stage(run.folder)
-        last = run.config["steps"]
+        max_step = run.config["steps"]
         if begun == stage:
             restore_state(run.folder, state)
         elif begun is not None and begun > stage:
-            last = 0  # this stage is over for this run: it keeps its place, so that the others compute the same
+            max_step = 0  # this stage is over for this run: it keeps its place, so that the others compute the same
         program = build_program(run.config, method, run.data, stage)
-        programs.append(program._replace(last=torch.tensor(last, device=program.seed.device)))
+        programs.append(program._replace(max_step=torch.tensor(max_step, device=program.seed.device)))
         states.append(state)
         methods.append(method)
     begun_at = [int(s.step) for s in states]
     return make_fleet(programs, states, strategy=strategy, engine=engine), methods, begun_at
 
 
-def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Path, Trained | Diverged]:
+def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Path, TrainedModel | Diverged]:
     """Every stage of every run, to the run folders."""
     if all(run.folder.finished for run in cohort):
         clock.skip(cohort)
@@ -152,10 +152,10 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
     lost: dict[int, int] = {}
     methods: list[Any] = [None] * len(cohort)
     ahead = [run.folder for run in cohort if not run.folder.finished]
-    with rounding(config["precision"]), timed(ahead, config["device"]) as note_time:
+    with matmul_precision(config["precision"]), record_training_time(ahead, config["device"]) as note_time:
         for stage in range(len(stages(cohort[0].cls))):
             methods = _fit_stage(cohort, methods, stage, strategy, lost, clock, note_time)
-    results: dict[Path, Trained | Diverged] = {}
+    results: dict[Path, TrainedModel | Diverged] = {}
     for k, (run, method) in enumerate(zip(cohort, methods, strict=True)):
         if k in lost:
             results[run.folder.path] = Diverged(run.folder, run.config, lost[k])
@@ -164,7 +164,7 @@ def _fit_cohort(cohort: Sequence[Run], strategy: str, clock: _Clock) -> dict[Pat
             run.folder.save(
                 "weights.safetensors", method.state_dict(), steps=str(run.config["steps"]), stage=str(stage)
             )
-        results[run.folder.path] = Trained(run.folder, run.config, method.eval(), run.data)
+        results[run.folder.path] = TrainedModel(run.folder, run.config, method.eval(), run.data)
     clock.close(len(cohort) - len(lost), len(lost))
     return results
 
@@ -180,7 +180,7 @@ def _fit_stage(
 ) -> list[Method]:
     """All runs to the end of one stage; their methods then hold the trained weights."""
     config = cohort[0].config
-    engine = chosen_engine(config["engine"], config["device"])
+    engine = resolve_engine(config["engine"], config["device"])
     fleet, methods, steps = _make(cohort, previous, stage, strategy, engine)
     lasts = [
         run.config["steps"] if (saved_stage(run.folder) or 0) <= stage else steps[k] for k, run in enumerate(cohort)
@@ -188,7 +188,7 @@ def _fit_stage(
     for run, step in zip(cohort, steps, strict=True):
         if not run.folder.finished:
             run.folder.truncate_log(stage, step)
-    looks = [class_watch(method, run.config, run.data) for method, run in zip(methods, cohort, strict=True)]
+    validations = [make_validation(method, run.config, run.data) for method, run in zip(methods, cohort, strict=True)]
     chunk, saved, changed = config["log_every"], time.monotonic(), set[int]()
     clock.begin(sum(steps))
     while going := [k for k in range(len(cohort)) if steps[k] < lasts[k] and k not in lost]:
@@ -196,7 +196,7 @@ def _fit_stage(
         asked = min(*(chunk - steps[k] % chunk for k in going), max(lasts[k] - steps[k] for k in going))
         done = fleet.run(asked)
         due = [k for k in going if not done[k].step % cohort[k].config["checkpoint_every"] or done[k].step == lasts[k]]
-        seen = _looked(looks, methods, fleet, due)
+        seen = _looked(validations, methods, fleet, due)
         for k in going:
             if done[k].moved < min(asked, lasts[k] - steps[k]):
                 lost[k] = done[k].step
@@ -211,20 +211,20 @@ def _fit_stage(
             saved, changed = time.monotonic(), set()
         clock.tick(sum(d.moved for d in done), sum(s >= n for s, n in zip(steps, lasts, strict=True)), len(lost))
     for method, state in zip(methods, fleet.states(), strict=True):
-        give_weights(method, state)
+        load_trained_weights(method, state)
     return methods
 
 
 def _looked(
-    looks: Sequence[Watch | None], methods: Sequence[Method], fleet: Fleet, which: Sequence[int]
+    validations: Sequence[ValidationFunction | None], methods: Sequence[Method], fleet: Fleet, which: Sequence[int]
 ) -> dict[int, dict[str, float]]:
     """What is seen of these runs as they stand."""
-    which = [k for k in which if looks[k]]
+    which = [k for k in which if validations[k]]
     states = fleet.states() if which else []
     found = {}
     for k in which:
-        give_weights(methods[k], states[k])
-        found[k] = looks[k]()  # type: ignore[misc]
+        load_trained_weights(methods[k], states[k])
+        found[k] = validations[k]()  # type: ignore[misc]
     return found
 
 
@@ -236,7 +236,7 @@ def _save(cohort: Sequence[Run], states: Sequence[State], stage: int, which: Ite
 class _Clock:
     """Counts steps of all runs together and tells the observer."""
 
-    def __init__(self, runs: Sequence[Run], observe: Observer | None) -> None:
+    def __init__(self, runs: Sequence[Run], observe: ProgressCallback | None) -> None:
         self.runs, self.observe = len(runs), observe
         self.total = sum(run.config["steps"] * len(stages(run.cls)) for run in runs)
         self.done, self.made, self.over, self.lost, self.text = 0, 0, 0, 0, ""
@@ -253,7 +253,7 @@ class _Clock:
         self.over += finished
         self.lost += diverged
 
-    def note(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.text = text
 
     def tick(self, steps: int, finished: int, diverged: int) -> None:
@@ -261,9 +261,16 @@ class _Clock:
         self.made += steps
         if self.observe:
             rate = self.made / max(time.monotonic() - self.began, 1e-9)
-            left = (self.total - self.done) / max(rate, 1e-9)
+            remaining_seconds = (self.total - self.done) / max(rate, 1e-9)
             self.observe(
                 FleetProgress(
-                    self.runs, self.over + finished, self.lost + diverged, self.done, self.total, rate, left, self.text
+                    self.runs,
+                    self.over + finished,
+                    self.lost + diverged,
+                    self.done,
+                    self.total,
+                    rate,
+                    remaining_seconds,
+                    self.text,
                 )
             )

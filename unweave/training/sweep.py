@@ -12,12 +12,12 @@ from unweave.data import Dataset, load_data
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, check_choice
 from unweave.methods import variant
-from unweave.model import Diverged, Trained
+from unweave.model import Diverged, TrainedModel
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder
-from unweave.training.build import find_device, find_method, streams
-from unweave.training.cohort import Observer, Run, cohort_key, train_all
-from unweave.training.trainer import data_label, make_folder, prepare, rehearse
+from unweave.training.build import find_device, find_method, is_streamed
+from unweave.training.cohort import ProgressCallback, Run, cohort_key, train_all
+from unweave.training.trainer import data_label, dry_run, make_folder, prepare
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:
@@ -42,8 +42,8 @@ def fit(
     out: str | Path = "runs",
     strategy: str = "auto",
     resume: bool = False,
-    observe: Observer | None = None,
-) -> list[Trained | Diverged]:
+    observe: ProgressCallback | None = None,
+) -> list[TrainedModel | Diverged]:
     """Train runs together; each is the keywords of `train` ("method", "data", "seed", "beta", ...).
 
     Every run ends as a folder below `out`, as if it had been trained alone. With resume=True folders that exist
@@ -57,8 +57,12 @@ def fit(
 
 
 def resume_all(
-    paths: Sequence[str | Path], *, strategy: str = "auto", device: str | None = None, observe: Observer | None = None
-) -> list[Trained | Diverged]:
+    paths: Sequence[str | Path],
+    *,
+    strategy: str = "auto",
+    device: str | None = None,
+    observe: ProgressCallback | None = None,
+) -> list[TrainedModel | Diverged]:
     """Go on with runs that were interrupted, together; finished ones are returned as they are."""
     check_choice("strategy", strategy, ("auto", *STRATEGIES))
     loaded: dict[str, Dataset] = {}
@@ -87,7 +91,7 @@ def _prepared(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> lis
         name = given.get("data", "sprites")
         data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
         config, cls, data = prepare(given["method"], data, **options)
-        if config["device"].startswith("cuda") and streams(data):
+        if config["device"].startswith("cuda") and is_streamed(data):
             raise UserError(
                 f"data '{name}' is not to be held on the device, which a fleet needs; train its runs one by one"
             )
@@ -98,7 +102,7 @@ def _prepared(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> lis
         if path.exists():
             run = _existing(run, resume)
         elif (key := cohort_key(run)) not in rehearsed:
-            rehearse(config, cls, data)
+            dry_run(config, cls, data)
             rehearsed.add(key)
         found.append(run)
     return found
@@ -109,7 +113,7 @@ def _existing(run: Run, resume: bool) -> Run:
     path = run.folder.path
     if not resume:
         raise UserError(f"out '{path}' exists already; give another folder, or go on with it with --resume")
-    stored = {"start": GLOROT, **RunFolder.open(path).config}  # older runs do not say how theirs started
+    stored = {"init": GLOROT, **RunFolder.open(path).config}  # older runs do not say how theirs started
     ours = json.loads(json.dumps(run.config))
     for name in ("created", "versions", "device", "engine", "left_out"):
         ours[name] = stored.get(name)

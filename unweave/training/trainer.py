@@ -14,37 +14,37 @@ import torch
 
 from unweave.config import resolve
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
-from unweave.data import OWN, Dataset, load_data, supervised_info
-from unweave.data.metadata import note_of
-from unweave.data.prefetch import Staged
-from unweave.data.supervision.label_mapping import label_notes
+from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
+from unweave.data.metadata import dataset_metadata
+from unweave.data.prefetch import DeviceBuffer
+from unweave.data.supervision.label_mapping import describe_labels
 from unweave.data.supervision.specs import check_needs, default_supervision
-from unweave.data.user.inspection import doubtful, left_out
-from unweave.data.user.pair_lists import settled
+from unweave.data.user.inspection import data_warnings, skipped_files
+from unweave.data.user.pair_lists import resolve_pairs_file
 from unweave.engine.checkpoint import restore_state, save_state, saved_stage
-from unweave.engine.loop import play
+from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
 from unweave.errors import UserError, UserNotice
 from unweave.methods import METHODS, variant
-from unweave.model import Trained, load, own_data
-from unweave.nn.networks import GLOROT, starting
-from unweave.runs import RunFolder, environment, timed
+from unweave.model import TrainedModel, load, load_training_data
+from unweave.nn.networks import GLOROT, weight_init
+from unweave.runs import RunFolder, environment, record_training_time
 from unweave.training.build import (
     build,
     build_program,
+    device_cache_bytes,
     find_device,
     find_engine,
     find_method,
-    give_weights,
+    is_streamed,
+    load_trained_weights,
     make_engine,
+    matmul_precision,
     optimizer_settings,
     probe_method,
-    room_for,
-    rounding,
-    staged,
-    streams,
+    with_prefetch,
 )
-from unweave.training.validation import class_watch
+from unweave.training.validation import make_validation
 
 
 class Progress(NamedTuple):
@@ -54,11 +54,11 @@ class Progress(NamedTuple):
     step: int
     steps: int
     rate: float  # steps a second
-    left: float  # seconds
+    remaining_seconds: float  # seconds
     logs: dict[str, float]
 
 
-class Prepared(NamedTuple):
+class PreparedRun(NamedTuple):
     """A run that was checked and not begun."""
 
     config: dict[str, Any]
@@ -76,7 +76,7 @@ def train(
     lr: float | str | None = None,
     optimizer: str = "adam",
     clip: float = 0.0,
-    start: str = GLOROT,
+    init: str = GLOROT,
     supervision: str | None = None,
     device: str = "auto",
     engine: str = "auto",
@@ -86,15 +86,15 @@ def train(
     checkpoint_every: int = 1000,
     observe: Callable[[Progress], None] | None = None,
     **settings: Any,
-) -> Trained:
+) -> TrainedModel:
     """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
     options: dict[str, Any] = dict(
-        steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, start=start, supervision=supervision, device=device
+        steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, init=init, supervision=supervision, device=device
     )
     options |= dict(optimizer=optimizer, engine=engine, precision=precision)
     options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
     config, cls, data = prepare(method, data, **options, **settings)
-    rehearse(config, cls, data)
+    dry_run(config, cls, data)
     folder = make_folder(out or default_folder(config), config, data)
     return _fit(folder, config, cls, data, observe)
 
@@ -109,7 +109,7 @@ def prepare(
     lr: float | str | None = None,
     optimizer: str = "adam",
     clip: float = 0.0,
-    start: str = GLOROT,
+    init: str = GLOROT,
     supervision: str | None = None,
     device: str = "auto",
     engine: str = "auto",
@@ -117,7 +117,7 @@ def prepare(
     log_every: int = 100,
     checkpoint_every: int = 1000,
     **settings: Any,
-) -> Prepared:
+) -> PreparedRun:
     """Everything a run is, checked and complete; nothing is written."""
     plain = find_method(method)
     cls = variant(plain, settings)
@@ -129,17 +129,17 @@ def prepare(
     if seed >= 2**62:
         raise UserError(f"seed {seed} is too large; use less than 2^62")
     engine = find_engine(engine)
-    supervision = supervision and settled(supervision)
+    supervision = supervision and resolve_pairs_file(supervision)
     for stage in stages(cls):  # what a later stage lacks is said now, not when it begins
         if is_supervised(stage.needs) and cls is plain:  # with a few labels the method itself says what it lacks
             check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
     told = supervised_info(data, supervision or "none")
-    with starting(start) as weights:
+    with weight_init(init) as weights:
         probe = probe_method(cls, told, fixed)
     if weights.deviation is not None and not weights.used:
-        raise UserError(f"start '{start}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
+        raise UserError(f"start '{init}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
     supervision = default_supervision(probe.needs) if supervision is None else supervision
-    for line in [*doubtful(data), *label_notes(supervision, data)]:
+    for line in [*data_warnings(data), *describe_labels(supervision, data)]:
         warnings.warn(line, UserNotice, stacklevel=3)
     config = {
         "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
@@ -152,7 +152,7 @@ def prepare(
         "batch": batch,
         "seed": seed,
         "optimizer": optimizer_settings(cls, lr, clip, optimizer),
-        "start": start.strip(),
+        "init": init.strip(),
         "precision": precision,
         "engine": engine,
         "device": device,
@@ -161,9 +161,9 @@ def prepare(
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": environment(),
     }
-    if lines := left_out(data):
+    if lines := skipped_files(data):
         config["left_out"] = lines  # of your own data, for the record
-    return Prepared(config, cls, data)
+    return PreparedRun(config, cls, data)
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -177,12 +177,12 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 def make_folder(path: str | Path, config: Mapping[str, Any], data: Dataset) -> RunFolder:
     """The folder of a run that begins."""
-    return RunFolder.create(path, config, note_of(data, config["supervision"], config["seed"]))
+    return RunFolder.create(path, config, dataset_metadata(data, config["supervision"], config["seed"]))
 
 
-def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
+def dry_run(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
     """One forward pass before anything is written: what is wrong with a setting shows here."""
-    if streams(data):
+    if is_streamed(data):
         config = {**config, "device": "cpu", "precision": "float32"}
     data.to(config["device"])
     method = build(cls, config, data)
@@ -190,7 +190,7 @@ def rehearse(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> Non
     program, state = build_program(config, method, data), initial_state(method)
     with torch.no_grad():
         for phase in range(len(all_phases(method))):
-            play(program, state, phase)
+            compute_losses(program, state, phase)
 
 
 def resume(
@@ -200,14 +200,14 @@ def resume(
     data: Dataset | None = None,
     device: str | None = None,
     observe: Callable[[Progress], None] | None = None,
-) -> Trained:
+) -> TrainedModel:
     """Go on with a run that was interrupted; a finished one is returned as it is."""
     folder = RunFolder.open(path)
     config = folder.config
     config["device"] = find_device(device or config["device"], config["precision"])
     if folder.finished:
         return load(path, device=config["device"], method=method, data=data)
-    data = data or own_data(folder)
+    data = data or load_training_data(folder)
     cls = variant(method or find_method(config["method"]), config["arguments"])
     return _fit(folder, config, cls, data, observe)
 
@@ -218,11 +218,11 @@ def _fit(
     cls: type[Method],
     data: Dataset,
     observe: Callable[[Progress], None] | None,
-) -> Trained:
+) -> TrainedModel:
     """Every stage in order, from wherever the folder stands."""
-    data = data.to("cpu" if streams(data) else config["device"])
+    data = data.to("cpu" if is_streamed(data) else config["device"])
     begun, method = saved_stage(folder), None
-    with rounding(config["precision"]), timed([folder], config["device"]) as note_time:
+    with matmul_precision(config["precision"]), record_training_time([folder], config["device"]) as note_time:
         for stage, stage_cls in enumerate(stages(cls)):
             method = build(stage_cls, config, data, method, stage)
             if begun is None or stage >= begun:
@@ -230,7 +230,7 @@ def _fit(
                 _fit_stage(folder, config, method, data, stage, resumed=resumed, observe=observe, note_time=note_time)
     assert method is not None
     folder.save("weights.safetensors", method.state_dict(), steps=str(config["steps"]), stage=str(stage))
-    return Trained(folder, dict(config), method.eval(), data.to(config["device"]))
+    return TrainedModel(folder, dict(config), method.eval(), data.to(config["device"]))
 
 
 def _fit_stage(
@@ -253,9 +253,9 @@ def _fit_stage(
     begun_at, began = int(state.step), time.monotonic()
     if begun_at < steps:
         program = build_program(config, method, data, stage)
-        if streams(data):
-            program = staged(program, begun_at, room_for(data, config["device"]))
-        runner, look = make_engine(program, state, config["engine"]), class_watch(method, config, data)
+        if is_streamed(data):
+            program = with_prefetch(program, begun_at, device_cache_bytes(data, config["device"]))
+        runner, validate = make_engine(program, state, config["engine"]), make_validation(method, config, data)
         done = begun_at
         try:
             while done < steps:
@@ -264,9 +264,9 @@ def _fit_stage(
                 done += chunk
                 _check_finite(logs, done, folder)
                 due = done % config["checkpoint_every"] == 0 or done == steps
-                if due and look:
-                    give_weights(method, runner.state)
-                    logs = {**logs, **look()}
+                if due and validate:
+                    load_trained_weights(method, runner.state)
+                    logs = {**logs, **validate()}
                 folder.append_log({"stage": stage, "step": done, **logs})
                 if due:
                     save_state(folder, runner.state, stage)
@@ -275,10 +275,10 @@ def _fit_stage(
                     rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
                     observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))
         finally:
-            if isinstance(program.sample, Staged):
+            if isinstance(program.sample, DeviceBuffer):
                 program.sample.stream.close()
         state = runner.state
-    give_weights(method, state)
+    load_trained_weights(method, state)
 
 
 def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:
@@ -297,4 +297,4 @@ def default_folder(config: Mapping[str, Any]) -> Path:
 def data_label(config: Mapping[str, Any]) -> str:
     """The data's name in a file name: of your own, that of the folder or file."""
     path = config["data_options"].get("path")
-    return Path(str(path)).stem if path and config["data"] in OWN else str(config["data"])
+    return Path(str(path)).stem if path and config["data"] in USER_DATASETS else str(config["data"])

@@ -15,27 +15,27 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.data.supervision.label_mapping import labelled_set
 from unweave.data.supervision.labels import LabelledSet
-from unweave.training.build import streams
+from unweave.training.build import is_streamed
 
-MOST = 1000  # observations that are looked at
+MAX_SAMPLES = 1000  # observations that are looked at
 _BATCH = 500
-Watch = Callable[[], dict[str, float]]
+ValidationFunction = Callable[[], dict[str, float]]
 
 
-def class_watch(method: Method, config: Mapping[str, Any], data: Dataset) -> Watch | None:
+def make_validation(method: Method, config: Mapping[str, Any], data: Dataset) -> ValidationFunction | None:
     """A look at the method as it is: the share of unlabelled observations with a known class that it names rightly.
 
     None if it names no classes, if no such observation is there, or if each would have to be read from disk.
     """
-    used = None if streams(data) else labelled_set(data, config["supervision"], config["seed"])
+    used = None if is_streamed(data) else labelled_set(data, config["supervision"], config["seed"])
     if used is None or not _names_classes(method):
         return None
-    index_N, true_NL = unlabelled(used)
-    names = [data.factor_names[k] for k in used.want.factors]
+    index_N, true_NL = sample_unlabelled(used)
+    names = [data.factor_names[k] for k in used.spec.factors]
     ends = [""] if len(names) == 1 else [f"_{name}" for name in names]
     known_L = (true_NL >= 0).sum(0).tolist()
 
-    def look() -> dict[str, float]:
+    def validate() -> dict[str, float]:
         right_L = _right(method, data, index_N, true_NL).tolist()
         return {
             f"unlabelled_accuracy{end}": right / known
@@ -43,7 +43,7 @@ def class_watch(method: Method, config: Mapping[str, Any], data: Dataset) -> Wat
             if known
         }
 
-    return look if any(known_L) else None
+    return validate if any(known_L) else None
 
 
 def _names_classes(method: Method) -> bool:
@@ -52,15 +52,15 @@ def _names_classes(method: Method) -> bool:
     return says and method.representation().classify is not None
 
 
-def unlabelled(used: LabelledSet, most: int = MOST) -> tuple[Tensor, Tensor]:
+def sample_unlabelled(used: LabelledSet, most: int = MAX_SAMPLES) -> tuple[Tensor, Tensor]:
     """Some observations that have no label, and their classes [N, L] as labels would have them, -1 where not known."""
     data, device = used.data, used.seed.device
     order_N = torch.randperm(data.size, generator=torch.Generator().manual_seed(0)).to(device)
     order_N = order_N[~torch.isin(order_N, used.table[0])]
-    columns = data.factors(order_N)[:, list(used.want.factors)]
+    columns = data.factors(order_N)[:, list(used.spec.factors)]
     chosen_N = (columns >= 0).any(1).nonzero()[:most, 0]
     labels = [
-        torch.where(column < 0, column, used.meaning(number)[column.clamp_min(0)])
+        torch.where(column < 0, column, used.class_labels(number)[column.clamp_min(0)])
         for number, column in enumerate(columns[chosen_N].unbind(1))
     ]
     return order_N[chosen_N], torch.stack(labels, 1)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from unweave.data.storage import stored_images
-from unweave.data.storage.array_store import Factors, Stored, grid_order, grid_values, stored, write_rows
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.array_store import Factors, StoredArrays, grid_order, grid_values, load_or_build, write_rows
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import UserError
 
 FACTORS = Factors(("a", "b"), ((0.0, 0.5), ("x", "y", "z")))
@@ -24,13 +24,13 @@ def maker(calls, rows=6):
 def test_made_once_and_again_when_damaged(own_cache):
     calls = []
     for _ in range(2):
-        made = stored("toys", maker(calls))
+        made = load_or_build("toys", maker(calls))
         assert made.factors == FACTORS and made.arrays["pixels"].shape == (6, 2, 2)
     assert len(calls) == 1 and [p.name for p in (own_cache / "files").iterdir()] == ["toys"]
     for name in ("pixels.npy", "factors.json"):
         path = own_cache / "files" / "toys" / name
         path.write_bytes(path.read_bytes()[:-3])
-        assert stored("toys", maker(calls)).arrays["pixels"][5, 1, 1] == 23
+        assert load_or_build("toys", maker(calls)).arrays["pixels"][5, 1, 1] == 23
     assert len(calls) == 3
 
 
@@ -40,14 +40,14 @@ def test_nothing_half_made_is_left(own_cache):
         raise UserError("no")
 
     with pytest.raises(UserError, match="no"):
-        stored("toys", make)
+        load_or_build("toys", make)
     assert not list((own_cache / "files").iterdir())
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "file" / "below"))
-    assert stored("toys", maker([])).arrays["pixels"][5, 1, 1] == 23
+    assert load_or_build("toys", maker([])).arrays["pixels"][5, 1, 1] == 23
 
 
 def test_a_full_disk_is_one_line(own_cache):
@@ -55,7 +55,7 @@ def test_a_full_disk_is_one_line(own_cache):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(UserError, match="cannot be written .No space left on device.*UNWEAVE_CACHE"):
-        stored("toys", make)
+        load_or_build("toys", make)
 
 
 def test_rows_are_written_in_chunks(tmp_path):
@@ -82,8 +82,8 @@ def test_grids():
 
 def test_a_set_larger_than_the_device_stays_on_the_host(monkeypatch):
     arrays = {"pixels": np.zeros((6, 2, 2), np.uint8)}
-    assert "pixels" in dict(Pictures("toys", Stored(arrays, FACTORS), {}).named_buffers())
+    assert "pixels" in dict(StoredImages("toys", StoredArrays(arrays, FACTORS), {}).named_buffers())
     monkeypatch.setattr(stored_images, "memory_limit", lambda: 10)
-    data = Pictures("toys", Stored(arrays, FACTORS), {})
+    data = StoredImages("toys", StoredArrays(arrays, FACTORS), {})
     assert not data.resident and not dict(data.named_buffers())
     assert data.images(torch.tensor([1, 2])).shape == (2, 1, 2, 2)

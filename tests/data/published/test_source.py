@@ -5,12 +5,12 @@ import torch
 from test_coil20 import things, write
 
 from unweave.data import load_data
-from unweave.data.storage.download import Remote
+from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.source import find
 from unweave.errors import UserError
 
-ONE = [Remote("a.zip", ("http://nowhere.invalid/a.zip",))]
-TWO = [Remote("a.mat.gz", ("",)), Remote("b.mat.gz", ("",))]
+ONE = [RemoteFile("a.zip", ("http://nowhere.invalid/a.zip",))]
+TWO = [RemoteFile("a.mat.gz", ("",)), RemoteFile("b.mat.gz", ("",))]
 
 
 def test_files_packed_or_not_and_in_the_usual_places(tmp_path):

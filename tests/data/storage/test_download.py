@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from unweave.data import load_data
-from unweave.data.storage.download import Remote, digest_of, fetch
-from unweave.data.storage.progress import watching
+from unweave.data.storage.download import RemoteFile, digest_of, fetch
+from unweave.data.storage.progress import observe_progress
 from unweave.errors import UserError
 
 CONTENT = bytes(range(256)) * 20_000  # 5 MB: several blocks
@@ -72,7 +72,7 @@ def server():
 
 
 def remote(server, **change):
-    return Remote("file.bin", (server.url,), len(CONTENT), f"sha256:{SHA256}")._replace(**change)
+    return RemoteFile("file.bin", (server.url,), len(CONTENT), f"sha256:{SHA256}")._replace(**change)
 
 
 def fails(said, made, folder):
@@ -85,7 +85,7 @@ def fails(said, made, folder):
 
 def test_downloaded_once_and_checked(tmp_path, server):
     seen = []
-    with watching(lambda what, done, total: seen.append((what, done, total))):
+    with observe_progress(lambda what, done, total: seen.append((what, done, total))):
         path = fetch("toys", remote(server), tmp_path / "new" / "folder")
     assert path.read_bytes() == CONTENT and os.listdir(path.parent) == ["file.bin"]
     assert seen[-1] == ("downloading file.bin", len(CONTENT), len(CONTENT)) and len(seen) > 1
@@ -193,7 +193,7 @@ def test_a_set_without_network(tmp_path, monkeypatch):
     """What a user sees who is offline: one line with the address and the way out."""
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path))
     monkeypatch.setattr(
-        "unweave.data.published.coil20.REMOTE", Remote("coil-20-proc.zip", ("http://nowhere.invalid/c.zip",))
+        "unweave.data.published.coil20.REMOTE", RemoteFile("coil-20-proc.zip", ("http://nowhere.invalid/c.zip",))
     )
     with pytest.raises(UserError, match="data 'coil20': .*http://nowhere.invalid/c.zip: no answer.*path="):
         load_data("coil20")

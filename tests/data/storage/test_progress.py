@@ -3,12 +3,12 @@ import sys
 
 import pytest
 
-from unweave.data.storage.progress import task, watching
+from unweave.data.storage.progress import observe_progress, progress_task
 
 
 def test_the_observer_is_told():
     seen = []
-    with watching(lambda *told: seen.append(told)), task("folding", 3, "") as step:
+    with observe_progress(lambda *told: seen.append(told)), progress_task("folding", 3, "") as step:
         step(1)
         step(3)
     assert seen == [("folding", 1, 3), ("folding", 3, 3)]
@@ -19,7 +19,7 @@ def test_a_bar_on_a_terminal_only(monkeypatch, terminal):
     screen = io.StringIO()
     screen.isatty = lambda: terminal
     monkeypatch.setattr(sys, "stderr", screen)
-    with task("folding", 10, "") as step:
+    with progress_task("folding", 10, "") as step:
         step(5)
         step(10)
     assert ("folding" in screen.getvalue()) == terminal

@@ -5,16 +5,16 @@ import pytest
 import torch
 
 from unweave.data.storage import readahead
-from unweave.data.storage.memmap import Writer, mapped
+from unweave.data.storage.memmap import MemmapWriter, open_memmap
 
 
 @pytest.fixture
 def store(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (500, 3, 32, 32), dtype=np.uint8)
-    with Writer(tmp_path / "store.npy") as writer:
+    with MemmapWriter(tmp_path / "store.npy") as writer:
         for row in pixels:
             writer.add(row)
-    return pixels, torch.from_numpy(mapped(tmp_path / "store.npy"))
+    return pixels, torch.from_numpy(open_memmap(tmp_path / "store.npy"))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 64, 3000])  # more than fit into one call, too

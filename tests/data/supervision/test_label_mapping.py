@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from unweave.data import VIEWS, Sprites
-from unweave.data.supervision.label_mapping import exact_numbers, label_notes, labelled_set, told_factors
+from unweave.data.supervision.label_mapping import describe_labels, exact_values, label_mappings, labelled_set
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
 
@@ -23,13 +23,13 @@ def made(**columns):
 
 def test_classes_of_a_factor_that_is_cut_are_ranges_and_bins_join_neighbours():
     data = made(kind=NUMBERS)
-    (fine,) = told_factors(labelled_set(data, "labels", 0))
-    (coarse,) = told_factors(labelled_set(data, "labels(bins=5)", 0))
+    (fine,) = label_mappings(labelled_set(data, "labels", 0))
+    (coarse,) = label_mappings(labelled_set(data, "labels(bins=5)", 0))
     assert (fine.size, coarse.size) == (20, 5)
     ends = [name.split(" to ") for name in coarse.names()]
     assert [float(low) for low, _ in ends] == [fine.spans[c][0] for c in (0, 4, 8, 12, 16)]
     assert [float(high) for _, high in ends] == [fine.spans[c][1] for c in (3, 7, 11, 15, 19)]
-    (renamed,) = told_factors(labelled_set(data, "labels(bins=5, permute=True)", 3))
+    (renamed,) = label_mappings(labelled_set(data, "labels(bins=5, permute=True)", 3))
     assert sorted(renamed.names()) == sorted(coarse.names()) and renamed.names() != coarse.names()
     own = renamed.class_of(NUMBERS)
     assert own.tolist() == [renamed.classes[data.factor_values[0][c]] for c in data.table.classes_NK[:, 0]]
@@ -38,9 +38,9 @@ def test_classes_of_a_factor_that_is_cut_are_ranges_and_bins_join_neighbours():
 def test_numbers_are_the_table_s_own_through_views():
     data = made(other=np.arange(120) % 2, kind=NUMBERS)
     part = VIEWS["subset"](data, indices=[7, 3])
-    assert exact_numbers(data, 1).tolist() == NUMBERS.tolist()
-    assert exact_numbers(part, 1).tolist() == NUMBERS[[7, 3]].tolist()
-    (told,) = told_factors(labelled_set(part, "labels(factors=['kind'])", 0))
+    assert exact_values(data, 1).tolist() == NUMBERS.tolist()
+    assert exact_values(part, 1).tolist() == NUMBERS[[7, 3]].tolist()
+    (told,) = label_mappings(labelled_set(part, "labels(factors=['kind'])", 0))
     assert told.size == 20 and " to " in told.names()[0]
 
 
@@ -56,25 +56,25 @@ def test_numbers_are_the_table_s_own_through_views():
     ],
 )
 def test_a_continuous_factor_is_told(text, said):
-    (line,) = label_notes(text, made(kind=NUMBERS))
+    (line,) = describe_labels(text, made(kind=NUMBERS))
     assert said.format(f"{NUMBERS.min():.6g}", f"{NUMBERS.max():.6g}") in line
     assert ("bins" in line) == (text != "labels(bins=2)")
 
 
 def test_few_numbers_with_fractions_are_classes_each():
-    (line,) = label_notes("labels", made(kind=np.arange(60) % 6 / 4))
+    (line,) = describe_labels("labels", made(kind=np.arange(60) % 6 / 4))
     assert "6 different numbers from 0 to 1.25 make 6 classes; for fewer give bins" in line
 
 
 def test_names_that_differ_in_capitals_or_spaces_are_told():
     data = made(digit=["one", "One", "two", "o ne", "Two ", "three"], size=[1, 2, 1, 2, 1, 2])
-    assert label_notes("labels", data) == [
+    assert describe_labels("labels", data) == [
         "labels of 'digit': 'One', 'o ne' and 'one' are 3 classes; write them alike if they are meant to be one",
         "labels of 'digit': 'Two' and 'two' are 2 classes; write them alike if they are meant to be one",
     ]
-    assert label_notes("labels(factors=['size'])", data) == []
+    assert describe_labels("labels(factors=['size'])", data) == []
 
 
 def test_nothing_to_tell():
-    assert label_notes("none", made(kind=NUMBERS)) == []
-    assert label_notes("labels(n=10)", Sprites()) == []
+    assert describe_labels("none", made(kind=NUMBERS)) == []
+    assert describe_labels("labels(n=10)", Sprites()) == []

@@ -8,23 +8,23 @@ import torch
 from torch import nn
 
 import unweave as uw
-from unweave.contract import FREE, Batch, is_supervised
+from unweave.contract import UNSUPERVISED_FIELDS, Batch, is_supervised
 from unweave.data import Dataset, Digits, Sampler, explain, supervised_info
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import (
-    KINDS,
-    Change,
+    SUPERVISION_KINDS,
+    ChangedPairs,
     Clips,
     Groups,
     Labels,
     Match,
-    Nothing,
+    NoSupervision,
     Rank,
-    Share,
+    SharedPairs,
     Triplets,
     check_needs,
     default_supervision,
-    example,
+    example_supervision,
 )
 from unweave.data.user.arrays import Arrays
 from unweave.errors import UserError
@@ -46,21 +46,21 @@ class Film(Grid):
 @pytest.mark.parametrize(
     "text, meaning",
     [
-        ("none", Nothing()),
+        ("none", NoSupervision()),
         ("labels", Labels(60, (0, 1, 2, 3))),
         ("labels(n=10)", Labels(10, (0, 1, 2, 3))),
         ("labels(n=0.5, factors=['angle', 'shape'], noise=0.1)", Labels(30, (3, 0), 0.1)),
         ("labels(n=1e-9, factors='scale', bins=2)", Labels(1, (2,), 0.0, 2)),
         ("labels(n=8, factors=['scale'], permute=True, balanced=True, seed=4)", Labels(8, (2,), 0, 0, True, True, 4)),
-        ("pairs(k=1)", Change(1, 1, (0, 2, 3))),
-        ("pairs(k='uniform')", Change(1, 2, (0, 2, 3))),
-        ("pairs(k=(1, 3))", Change(1, 3, (0, 2, 3))),
-        ("pairs(k=[2, 3], rule='dlib')", Change(2, 3, (0, 2, 3), "dlib")),
-        ("pairs(change=['angle', 'shape'])", Change(2, 2, (3, 0))),
-        ("pairs(k=1, change=['angle', 'shape'])", Change(1, 1, (3, 0))),
-        ("pairs(k='uniform', change=('angle', 'shape'))", Change(1, 2, (3, 0))),  # scale is shared anyway
-        ("pairs(k='uniform', share=['shape', 'colour'])", Change(1, 2, (2, 3))),
-        ("pairs(share='shape')", Share((0,))),
+        ("pairs(k=1)", ChangedPairs(1, 1, (0, 2, 3))),
+        ("pairs(k='uniform')", ChangedPairs(1, 2, (0, 2, 3))),
+        ("pairs(k=(1, 3))", ChangedPairs(1, 3, (0, 2, 3))),
+        ("pairs(k=[2, 3], rule='dlib')", ChangedPairs(2, 3, (0, 2, 3), "dlib")),
+        ("pairs(change=['angle', 'shape'])", ChangedPairs(2, 2, (3, 0))),
+        ("pairs(k=1, change=['angle', 'shape'])", ChangedPairs(1, 1, (3, 0))),
+        ("pairs(k='uniform', change=('angle', 'shape'))", ChangedPairs(1, 2, (3, 0))),  # scale is shared anyway
+        ("pairs(k='uniform', share=['shape', 'colour'])", ChangedPairs(1, 2, (2, 3))),
+        ("pairs(share='shape')", SharedPairs((0,))),
         ("groups(by=['shape', 'angle'])", Groups((0, 3), 2)),
         ("groups(by=['scale'], size=15, distinct=True)", Groups((2,), 15, True)),
         ("match(content=['shape'])", Match((0,), (2, 3))),
@@ -177,43 +177,43 @@ def test_more_groups_than_there_are():
 
 
 def test_every_field_comes_from_somewhere():
-    given = {field for kind in KINDS.values() for field in kind.gives}
-    assert given | set(FREE) == set(Batch._fields) and not given & set(FREE)
+    given = {field for kind in SUPERVISION_KINDS.values() for field in kind.batch_fields}
+    assert given | set(UNSUPERVISED_FIELDS) == set(Batch._fields) and not given & set(UNSUPERVISED_FIELDS)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "none"])
+@pytest.mark.parametrize("kind", [kind for kind in SUPERVISION_KINDS if kind != "none"])
 def test_too_little_and_too_much_is_an_error_with_an_example(kind):
     data = Film() if kind == "clips" else GRID
-    needs = ("x", *KINDS[kind].gives)
+    needs = ("x", *SUPERVISION_KINDS[kind].batch_fields)
     with pytest.raises(UserError, match=f"supervision='none' but the method needs {needs[1]}.*give e.g. ") as error:
         Sampler(data, needs, "none")
     fitting = str(error.value).split("supervision=")[-1].strip("'\"")
-    assert fitting == example(needs, data)
-    for other in KINDS:
-        accepted = set(KINDS[kind].gives) <= set(KINDS[other].gives)
+    assert fitting == example_supervision(needs, data)
+    for other in SUPERVISION_KINDS:
+        accepted = set(SUPERVISION_KINDS[kind].batch_fields) <= set(SUPERVISION_KINDS[other].batch_fields)
         assert accepted == (other == kind)
         if not accepted:
             with pytest.raises(UserError, match="the method needs"):
                 check_needs(other, needs, data)
     with pytest.raises(UserError, match="needs only x, second; leave it 'none'"):
-        Sampler(data, ("x", "second"), fitting)
+        Sampler(data, ("x", "x_other"), fitting)
     with pytest.raises(UserError, match="'y'"):
         Sampler(data, ("y",), "none")
 
 
 def test_examples_are_accepted():
-    for kind, word in KINDS.items():
+    for kind, word in SUPERVISION_KINDS.items():
         data = Film() if kind == "clips" else GRID
-        Sampler(data, ("x", *word.gives), example(("x", *word.gives), data))
-    assert example(("pair",), DIGITS) == "pairs(share=['digit'])"
-    Sampler(DIGITS, ("pair",), example(("pair",), DIGITS))
+        Sampler(data, ("x", *word.batch_fields), example_supervision(("x", *word.batch_fields), data))
+    assert example_supervision(("pair",), DIGITS) == "pairs(share=['digit'])"
+    Sampler(DIGITS, ("pair",), example_supervision(("pair",), DIGITS))
 
 
 def test_default():
-    assert default_supervision(("x",)) == default_supervision(("x", "second", "number")) == "none"
+    assert default_supervision(("x",)) == default_supervision(("x", "x_other", "x_index")) == "none"
     assert default_supervision(("x", "pair")) == default_supervision(("x", "pair", "changed")) == "pairs(k=1)"
     assert default_supervision(("x", "pair", "shared")) == default_supervision(("groups",)) == "none"
-    assert not is_supervised(FREE) and is_supervised(("x", "labels"))
+    assert not is_supervised(UNSUPERVISED_FIELDS) and is_supervised(("x", "labels"))
 
 
 def test_in_a_run(tmp_path):
@@ -249,7 +249,7 @@ def test_what_one_stage_needs_another_may_do_without(tmp_path):
         needs = ("labelled", "labels")
 
     class First(Linear):
-        then = Second
+        next_stage = Second
 
     options = dict(steps=2, batch=4, out=tmp_path / "run")
     with pytest.raises(UserError, match="supervision='none' but the method needs labelled"):

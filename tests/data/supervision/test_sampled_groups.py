@@ -70,12 +70,12 @@ def test_triplets_from_a_table():
 
 
 def test_order():
-    batch = draw(Codes(), ("x", "second", "order"), "rank(factor='d')")
-    assert torch.equal(batch.order, (classes(batch.x)[:, 3] - classes(batch.second)[:, 3]).sign())
+    batch = draw(Codes(), ("x", "x_other", "order"), "rank(factor='d')")
+    assert torch.equal(batch.order, (classes(batch.x)[:, 3] - classes(batch.x_other)[:, 3]).sign())
     assert stats.chisquare(torch.bincount(batch.order + 1).numpy(), [8000, 4000, 8000]).pvalue > 1e-3
     heights = torch.rand(100, generator=torch.Generator().manual_seed(0))
     data = Arrays(heights.reshape(100, 1, 1, 1), heights[:, None].numpy(), names=["height"])
-    taller = draw(data, ("x", "second", "order"), "rank(factor='height')", 500)
-    assert data.factor_sizes[0] < 100 and torch.equal(taller.order, (taller.x - taller.second).sign().long().flatten())
-    known = draw(UNEVEN, ("x", "second", "order"), "rank(factor='a')")
-    assert (classes(known.x)[:, 0] >= 0).all() and (classes(known.second)[:, 0] >= 0).all()
+    taller = draw(data, ("x", "x_other", "order"), "rank(factor='height')", 500)
+    assert data.factor_sizes[0] < 100 and torch.equal(taller.order, (taller.x - taller.x_other).sign().long().flatten())
+    known = draw(UNEVEN, ("x", "x_other", "order"), "rank(factor='a')")
+    assert (classes(known.x)[:, 0] >= 0).all() and (classes(known.x_other)[:, 0] >= 0).all()

@@ -16,10 +16,10 @@ from unweave.ops.shuffle import permuted, without_repetition
 # --- what every batch has in common ---------------------------------------------------------------------------------
 
 KINDS = [
-    ("none", ("x", "second", "number"), Codes()),
+    ("none", ("x", "x_other", "x_index"), Codes()),
     ("labels(n=7, factors=['c'], noise=0.3, bins=2, permute=True)", ("x", "labelled", "labels"), Codes()),
     ("labels(n=8, factors=['c'], balanced=True)", ("labelled", "labels"), Codes()),
-    ("pairs(k='uniform')", ("x", "second", "pair", "changed"), Codes()),
+    ("pairs(k='uniform')", ("x", "x_other", "pair", "changed"), Codes()),
     ("pairs(k=2, share=['a'], rule='dlib')", ("x", "pair", "changed"), Codes()),
     ("pairs(share=['a'])", ("x", "pair", "changed"), UNEVEN),
     ("groups(by=['a', 'c'], size=3)", ("groups", "group_id"), Codes()),
@@ -28,7 +28,7 @@ KINDS = [
     ("match(content=['a'], style=['b'])", ("x", "pair", "shared"), UNEVEN),
     ("triplets(by=['c'])", ("x", "positive", "negative"), Codes()),
     ("triplets(by=['a'])", ("x", "positive", "negative"), UNEVEN),
-    ("rank(factor='d')", ("x", "second", "order"), Codes()),
+    ("rank(factor='d')", ("x", "x_other", "order"), Codes()),
     ("clips(length=3, stride=2)", ("x", "clips"), Film()),
 ]
 every_kind = pytest.mark.parametrize("supervision, needs, data", KINDS, ids=[row[0] for row in KINDS])
@@ -39,7 +39,7 @@ def test_exactly_the_needed_fields(supervision, needs, data):
     batch = draw(data, needs, supervision, 2)
     assert {name for name in Batch._fields if getattr(batch, name) is not None} == set(needs)
     assert all(len(getattr(batch, name)) == 2 for name in needs)
-    counts = [getattr(batch, n) for n in ("labels", "changed", "group_id", "shared", "order", "number")]
+    counts = [getattr(batch, n) for n in ("labels", "changed", "group_id", "shared", "order", "x_index")]
     assert all(t is None or t.dtype == torch.int64 for t in counts)
 
 
@@ -87,10 +87,10 @@ def test_can_be_recorded_and_mapped(supervision, needs, data):
 @pytest.mark.parametrize("name, text", [("rooms(size=8)", "pairs(k=1)"), ("digits", "pairs(share=['digit'])")])
 def test_real_sets(cache, name, text):
     data = load_data(name)
-    sampler = Sampler(data, ("x", "pair", "number"), text)
+    sampler = Sampler(data, ("x", "pair", "x_index"), text)
     batch = sampler(key(), 16)
     assert batch.x.shape == batch.pair.shape == (16, *data.shape)
-    assert torch.equal(data.images(batch.number), batch.x)
+    assert torch.equal(data.images(batch.x_index), batch.x)
     mapped = torch.vmap(lambda one_key: tuple(sampler(one_key, 16))[:1])(torch.tensor([0, 1]))
     assert torch.equal(mapped[0][0], batch.x)
 
@@ -101,7 +101,7 @@ def test_real_sets(cache, name, text):
 def test_batches_are_the_same_as_ever():
     """Written down from the first version: a run config must mean the same batches for ever."""
     numbers = {
-        "none": [("x", [6, 33, 10, 53, 31, 15]), ("second", [22, 23, 27, 23, 9, 39])],
+        "none": [("x", [6, 33, 10, 53, 31, 15]), ("x_other", [22, 23, 27, 23, 9, 39])],
         "pairs(k=1)": [("x", [6, 33, 10, 53, 31, 15]), ("pair", [1, 13, 14, 33, 11, 18]), ("changed", [1] * 6)],
         "pairs(k=2)": [("pair", [41, 11, 54, 38, 10, 3])],
         "pairs(k='uniform')": [("pair", [1, 11, 14, 38, 10, 3]), ("changed", [1, 2, 1, 2, 2, 2])],
@@ -113,10 +113,10 @@ def test_batches_are_the_same_as_ever():
 
 def test_observations_are_uniform_and_batches_independent():
     data = Codes()
-    batch = draw(data, ("x", "second", "number"), "none", 60_000, n=3)
-    first, second = data.index(classes(batch.x)), data.index(classes(batch.second))
-    assert is_uniform(first, 60) and is_uniform(second, 60) and torch.equal(first, batch.number)
-    together = torch.bincount(first * 60 + second, minlength=3600).reshape(60, 60)
+    batch = draw(data, ("x", "x_other", "x_index"), "none", 60_000, n=3)
+    first, x_other = data.index(classes(batch.x)), data.index(classes(batch.x_other))
+    assert is_uniform(first, 60) and is_uniform(x_other, 60) and torch.equal(first, batch.x_index)
+    together = torch.bincount(first * 60 + x_other, minlength=3600).reshape(60, 60)
     assert stats.chi2_contingency(together.numpy()).pvalue > 1e-3
 
 

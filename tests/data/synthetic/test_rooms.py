@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from unweave.data import Rooms
-from unweave.data.synthetic.rooms import cast_object, hit_object, look
+from unweave.data.synthetic.rooms import cast_object, hit_object, render_view
 from unweave.errors import UserError
 
 
@@ -105,7 +105,7 @@ def test_hits_lie_on_the_surface(shape):
 
 @pytest.mark.parametrize("size", [32, 128])
 def test_other_sizes_resemble(rooms, size):
-    layers = cast_object(look(-30.0, size), "capsule", 1.25, size).reshape(5, size, size).float()
+    layers = cast_object(render_view(-30.0, size), "capsule", 1.25, size).reshape(5, size, size).float()
     view = rooms.layers[7 * 60 + 3 * 15].reshape(5, 64, 64).float()
     small = min(size, 64)
     off = F.adaptive_avg_pool2d(layers, small) - F.adaptive_avg_pool2d(view, small)

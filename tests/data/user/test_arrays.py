@@ -54,7 +54,7 @@ def test_bytes_stay_bytes_until_drawn():
 def test_kinds_values_and_gaps():
     table = np.array([[1, 0.5], [2, np.nan], [1, 0.25]])
     data = Arrays(torch.zeros(3, 1, 2, 2), table)
-    assert data.kinds == ("discrete", "continuous")
+    assert data.factor_types == ("discrete", "continuous")
     assert data.factors(torch.arange(3)).tolist() == [[0, 1], [1, -1], [0, 0]]
     assert np.array_equal(data.values(torch.arange(3)), [[0, 0.5], [1, np.nan], [0, 0.25]], equal_nan=True)
 
@@ -66,5 +66,5 @@ def test_names_are_not_repeated():
 
 def test_built_in_sets_have_kinds_and_values():
     digits = load_data("digits")
-    assert digits.kinds == ("discrete",)
+    assert digits.factor_types == ("discrete",)
     assert torch.equal(digits.values(torch.arange(5)), digits.factors(torch.arange(5)).float())

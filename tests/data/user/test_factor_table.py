@@ -24,7 +24,7 @@ def test_kinds_classes_numbers_and_gaps():
     }
     table, left_out = factor_table(columns)
     assert table.names == ("shape", "count", "angle") and not left_out
-    assert table.kinds == ("discrete", "discrete", "continuous")
+    assert table.factor_types == ("discrete", "discrete", "continuous")
     assert table.values == (("disc", "square"), (3.0, 10.0), (-1.25, 0.5))
     assert table.classes_NK.tolist() == [[0, 0, 1], [-1, 1, -1], [1, -1, 0], [0, 0, 1]]
     assert np.array_equal(table.numbers_NK[:, 2], [0.5, np.nan, -1.25, 0.5], equal_nan=True)
@@ -40,7 +40,7 @@ def test_a_continuous_factor_of_many_values_is_cut_into_even_classes():
     assert list(table.values[0]) == sorted(table.values[0])
     assert np.array_equal(table.numbers_NK[:, 0], values)
     few, _ = factor_table({"x": np.linspace(0, 1, 40).repeat(3)})
-    assert few.kinds == ("continuous",) and len(few.values[0]) == 40
+    assert few.factor_types == ("continuous",) and len(few.values[0]) == 40
 
 
 def test_what_is_no_factor_is_left_out_and_why():
@@ -60,7 +60,7 @@ def test_what_is_no_factor_is_left_out_and_why():
 
 def test_kinds_may_be_said():
     table, _ = factor_table({"a": [1, 2, 3], "b": [0.5, 1.5, 0.5]}, {"a": "continuous", "b": "discrete"})
-    assert table.kinds == ("continuous", "discrete")
+    assert table.factor_types == ("continuous", "discrete")
     assert table.numbers_NK.tolist() == [[1, 0], [2, 1], [3, 0]]
     for kinds, said in (({"c": "discrete"}, "'c'"), ({"a": "ordinal"}, "'ordinal'")):
         with pytest.raises(UserError, match=said):
@@ -77,7 +77,7 @@ def test_other_types():
         "endless": [np.inf, 0.25, 0.5],
     }
     table, _ = factor_table(columns)
-    assert table.kinds == ("discrete", "discrete", "discrete", "continuous")
+    assert table.factor_types == ("discrete", "discrete", "discrete", "continuous")
     assert table.missing() == [1, 1, 0, 1]
 
 
@@ -100,7 +100,7 @@ def test_whatever_spreadsheets_write(tmp_path, text, encoding):
     frame = read_table(written(tmp_path, text, encoding=encoding))
     assert list(frame.columns) == ["file", "x", "y"]
     table, _ = factor_table({n: frame[n] for n in ("x", "y")})
-    assert table.kinds == ("continuous", "discrete") and table.values[1] == ("grün", "rot")
+    assert table.factor_types == ("continuous", "discrete") and table.values[1] == ("grün", "rot")
 
 
 def test_parquet_without_its_package(tmp_path, monkeypatch):
@@ -153,15 +153,15 @@ def test_rows_find_their_files(entries):
     matched = match_files(frame, FILES, "t.csv")
     assert matched.column == "photo"
     assert matched.frame["n"].tolist() == [1, 2, 3, 4]
-    assert not matched.bare and not matched.lost and not matched.twice
+    assert not matched.files_without_row and not matched.unmatched_rows and not matched.duplicate_files
 
 
 def test_what_does_not_meet_is_told():
     frame = pd.DataFrame({"file": ["2.jpg", "1.png", "nine.png", "bad.png", None, "a/2.JPG"], "n": list("abcdef")})
     matched = match_files(frame, FILES, "t.csv", known=["x/bad.png"])
-    assert matched.bare == ["a/1.png", "b/1.png", "b/007.png"]
-    assert matched.lost == ["1.png", "nine.png", "(row 6 is blank)"]  # 1.png fits two files
-    assert matched.twice == ["a/2.JPG"]
+    assert matched.files_without_row == ["a/1.png", "b/1.png", "b/007.png"]
+    assert matched.unmatched_rows == ["1.png", "nine.png", "(row 6 is blank)"]  # 1.png fits two files
+    assert matched.duplicate_files == ["a/2.JPG"]
     assert matched.frame["n"].isna().tolist() == [True, False, True, True] and matched.frame["n"][1] == "a"
 
 
@@ -175,7 +175,7 @@ def test_a_value_is_no_name():
     assert match_files(frame, ["a/2.JPG", "1.png", "7.png"], "t.csv").column == "file"
     with pytest.raises(UserError, match="no row names any"):
         match_files(frame[["stars"]], ["1.png", "7.png"], "t.csv")
-    assert match_files(pd.DataFrame({"id": ["7", "1"]}), ["1.png", "7.png"], "t.csv").bare == []
+    assert match_files(pd.DataFrame({"id": ["7", "1"]}), ["1.png", "7.png"], "t.csv").files_without_row == []
 
 
 def test_nothing_matches():

@@ -11,7 +11,7 @@ from own_pictures import drawn, mixed_folder, saved
 from PIL import Image
 
 from unweave.data import load_data
-from unweave.data.storage.progress import watching
+from unweave.data.storage.progress import observe_progress
 from unweave.data.user import scan
 from unweave.data.user.folder import folder
 from unweave.errors import UserError
@@ -42,13 +42,13 @@ def everything(data):
 def test_mixed_pictures_and_their_table(mixed):
     data = load_data(str(mixed[0]), factors=str(mixed[1]))
     assert data.shape == (3, 64, 64) and data.size == 48 and not data.grid
-    assert data.about.found.pictures == sorted(data.about.found.pictures)
-    assert set(data.about.found.bad) == {"a/broken.png", "notes.txt"}
+    assert data.source_info.scan.pictures == sorted(data.source_info.scan.pictures)
+    assert set(data.source_info.scan.bad) == {"a/broken.png", "notes.txt"}
     assert data.factor_names == ("shape", "radius", "light", "stars")
-    assert data.kinds == ("discrete", "continuous", "continuous", "discrete")
-    matched = data.about.joined.matched
-    assert matched.lost == ["gone.png"] and len(matched.bare) == 2
-    assert set(data.about.joined.left_out) == {"version", "remark"}
+    assert data.factor_types == ("discrete", "continuous", "continuous", "discrete")
+    matched = data.source_info.joined.matched
+    assert matched.unmatched_rows == ["gone.png"] and len(matched.files_without_row) == 2
+    assert set(data.source_info.joined.left_out) == {"version", "remark"}
     images = everything(data)
     assert images.dtype == torch.float32 and images.min() >= 0 and images.max() <= 1
     classes, numbers = data.factors(torch.arange(48)), data.values(torch.arange(48))
@@ -59,7 +59,7 @@ def test_mixed_pictures_and_their_table(mixed):
 def test_factors_are_those_of_their_pictures(mixed):
     """A square fills the corners of its box, so the picture itself tells what the table should say."""
     data = folder(mixed[0], factors=mixed[1], fit="crop", background="white")
-    for number, name in enumerate(data.about.found.pictures):
+    for number, name in enumerate(data.source_info.scan.pictures):
         shape, radius = data.factors(torch.tensor([number]))[0, 0], data.values(torch.tensor([number]))[0, 1]
         if shape >= 0 and name.endswith((".png", ".bmp")):
             image = data.images(torch.tensor([number]))[0].mean(0)
@@ -76,10 +76,10 @@ def test_read_once_and_again_only_when_it_changed(mixed, cache, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(scan, "_decode", None)  # would be called to read anything
         again = folder(mixed[0])
-        assert torch.equal(everything(first), everything(again)) and again.about.found == first.about.found
+        assert torch.equal(everything(first), everything(again)) and again.source_info.scan == first.source_info.scan
         with pytest.raises(TypeError):
             folder(mixed[0], size=32)
-    name = mixed[0] / first.about.found.pictures[0]
+    name = mixed[0] / first.source_info.scan.pictures[0]
     Image.new("RGB", (9, 9)).save(name)
     changed = folder(mixed[0])
     assert not torch.equal(everything(first)[0], everything(changed)[0])
@@ -114,7 +114,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(mixed, cache, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("unweave.data.storage.memmap.Writer.add", full)
+    monkeypatch.setattr("unweave.data.storage.memmap.MemmapWriter.add", full)
     with pytest.raises(UserError, match="No space left on device.*UNWEAVE_CACHE"):
         folder(mixed[0])
     assert list(cache.iterdir()) == []
@@ -124,7 +124,7 @@ def test_grey_is_kept_as_one_channel(tmp_path, cache):
     for number in range(3):
         saved(drawn(16, 16, colour=(number * 40,) * 3), tmp_path / "p" / str(number), "RGB")
     data = folder(tmp_path / "p", size=16)
-    assert data.shape == (1, 16, 16) and data.about.found.gray
+    assert data.shape == (1, 16, 16) and data.source_info.scan.gray
     forced = folder(tmp_path / "p", size=16, channels="rgb")
     assert forced.shape == (3, 16, 16)
     assert torch.equal(everything(forced), everything(data).expand(-1, 3, -1, -1))
@@ -139,7 +139,7 @@ def test_sub_folders_are_a_factor(tmp_path, cache):
         plain_folder(root / place, 3)
     data = folder(root, size=16)
     assert data.factor_names == ("folder",) and data.factor_values == (("cats", "dogs"),)
-    told = dict(zip(data.about.found.pictures, data.factors(torch.arange(9))[:, 0].tolist()))
+    told = dict(zip(data.source_info.scan.pictures, data.factors(torch.arange(9))[:, 0].tolist()))
     assert told["all/cats/0.png"] == 0 and told["all/dogs/small/0.png"] == 1 and told["all/0.png"] == -1
     assert folder(plain_folder(tmp_path / "flat"), size=16).factor_names == ()
     assert folder(plain_folder(tmp_path / "one" / "below").parent, size=16).factor_names == ()
@@ -153,13 +153,13 @@ def test_litter_links_and_strange_files(tmp_path, cache):
     os.symlink(root / "nowhere.png", root / "dangling.png")
     os.link(root / "0.png", root / "picture without ending")
     data = folder(root, size=16)
-    assert data.about.found.pictures == ["0.png", "1.png", "2.png", "3.png", "picture without ending"]
-    assert data.about.found.bad == {"dangling.png": "No such file or directory"}
+    assert data.source_info.scan.pictures == ["0.png", "1.png", "2.png", "3.png", "picture without ending"]
+    assert data.source_info.scan.bad == {"dangling.png": "No such file or directory"}
 
 
 def test_progress_is_told(mixed):
     told = []
-    with watching(lambda *words: told.append(words)):
+    with observe_progress(lambda *words: told.append(words)):
         folder(mixed[0])
     assert told[-1] == ("reading pictures", 50, 50)
     assert all(a[1] <= b[1] for a, b in pairwise(told))
@@ -171,15 +171,15 @@ def test_a_run_finds_its_data_again_or_is_told(mixed):
     )
     options = json.loads(json.dumps(data.options))  # as a run's config keeps them
     again = load_data(data.name, **options)
-    assert torch.equal(everything(again), everything(data)) and again.kinds == ("discrete", "continuous")
+    assert torch.equal(everything(again), everything(data)) and again.factor_types == ("discrete", "continuous")
     assert again.options == data.options
-    os.utime(mixed[0] / data.about.found.pictures[0])  # touched, not changed
+    os.utime(mixed[0] / data.source_info.scan.pictures[0])  # touched, not changed
     load_data(data.name, **options)
     mixed[1].write_text(mixed[1].read_text().replace("disc", "disk"))
     with pytest.raises(UserError, match=r"factors in '.*pictures.csv' are not those"):
         load_data(data.name, **options)
     mixed[1].write_text(mixed[1].read_text().replace("disk", "disc"))
-    (mixed[0] / data.about.found.pictures[0]).unlink()
+    (mixed[0] / data.source_info.scan.pictures[0]).unlink()
     with pytest.raises(UserError, match=r"pictures in .* \(48 then, 47 now\)"):
         load_data(data.name, **options)
 

@@ -7,7 +7,7 @@ import pytest
 from own_pictures import KINDS, drawn, saved
 from PIL import Image
 
-from unweave.data.user.image_io import How, Unreadable, read_picture
+from unweave.data.user.image_io import Preprocessing, UnreadableImageError, decode_image
 from unweave.errors import UserError
 
 
@@ -21,7 +21,7 @@ def encoded(picture, format="PNG", **options):
 def test_every_kind_shows_its_disc(kind, tmp_path):
     picture = drawn(80, 80, colour=(20, 20, 20), clear=kind in ("RGBA", "LA"))
     path = saved(picture, tmp_path / "a", kind)
-    pixels, facts = read_picture(path.read_bytes(), How(size=32))
+    pixels, facts = decode_image(path.read_bytes(), Preprocessing(size=32))
     assert pixels.shape == (3, 32, 32) and pixels.dtype == np.uint8
     assert pixels[:, 16, 16].max() < 40 and pixels[:, 1, 1].min() > 230
     assert facts.size == (80, 80)
@@ -29,49 +29,49 @@ def test_every_kind_shows_its_disc(kind, tmp_path):
 
 def test_exact_where_nothing_needs_doing():
     levels = np.random.default_rng(0).integers(0, 256, (16, 16, 3), dtype=np.uint8)
-    pixels, facts = read_picture(encoded(Image.fromarray(levels)), How(size=16))
+    pixels, facts = decode_image(encoded(Image.fromarray(levels)), Preprocessing(size=16))
     assert np.array_equal(pixels, levels.transpose(2, 0, 1))
     assert facts == ("PNG", "RGB", (16, 16), (), 0)
-    gray, _ = read_picture(encoded(Image.fromarray(levels)), How(size=16, channels="gray"))
+    gray, _ = decode_image(encoded(Image.fromarray(levels)), Preprocessing(size=16, channels="gray"))
     assert np.array_equal(gray[0], np.asarray(Image.fromarray(levels).convert("L")))
 
 
 def test_shrinking_is_averaging():
     levels = np.random.default_rng(0).integers(0, 256, (32, 32), dtype=np.uint8)
-    pixels, _ = read_picture(encoded(Image.fromarray(levels)), How(size=8, channels="gray"))
+    pixels, _ = decode_image(encoded(Image.fromarray(levels)), Preprocessing(size=8, channels="gray"))
     assert np.abs(pixels[0] - levels.reshape(8, 4, 8, 4).mean((1, 3))).max() <= 1.0  # rounded twice, once each way
 
 
 def test_sixteen_bits_and_their_white():
     values = np.array([[0, 257 * 100], [4095, 65535]], dtype=np.uint16)
     content = encoded(Image.fromarray(values))
-    pixels, facts = read_picture(content, How(size=0))
+    pixels, facts = decode_image(content, Preprocessing(size=0))
     assert pixels[0].tolist() == [[0, 100], [16, 255]] and facts.brightest == 65535 and "deep" in facts.traits
-    assert read_picture(content, How(size=0, white=4095))[0][0].tolist() == [[0, 255], [255, 255]]
+    assert decode_image(content, Preprocessing(size=0, white=4095))[0][0].tolist() == [[0, 255], [255, 255]]
 
 
 def test_floats():
     floats = np.array([[0.0, 0.2], [0.5, 1.0]], dtype=np.float32)
-    pixels, _ = read_picture(encoded(Image.fromarray(floats), "TIFF"), How(size=0))
+    pixels, _ = decode_image(encoded(Image.fromarray(floats), "TIFF"), Preprocessing(size=0))
     assert pixels[0].tolist() == [[0, 51], [128, 255]]
-    with pytest.raises(Unreadable, match="floats from 0 to 200"):
-        read_picture(encoded(Image.fromarray(floats * 200), "TIFF"), How())
+    with pytest.raises(UnreadableImageError, match="floats from 0 to 200"):
+        decode_image(encoded(Image.fromarray(floats * 200), "TIFF"), Preprocessing())
 
 
 @pytest.mark.parametrize("background, level", [("white", 255), ("black", 0), ("#808080", 128)])
 def test_transparent_parts_show_the_background(background, level):
     hidden = Image.new("RGBA", (8, 8), (255, 0, 0, 0))  # red that nobody sees
-    pixels, facts = read_picture(encoded(hidden), How(size=8, background=background))
+    pixels, facts = decode_image(encoded(hidden), Preprocessing(size=8, background=background))
     assert (pixels == level).all() and "transparent" in facts.traits
     colour_key = encoded(Image.new("RGB", (8, 8), (1, 2, 3)), transparency=(1, 2, 3))
-    assert (read_picture(colour_key, How(size=8, background=background))[0] == level).all()
+    assert (decode_image(colour_key, Preprocessing(size=8, background=background))[0] == level).all()
 
 
 @pytest.mark.parametrize(
     "fit, column", [("crop", [0] * 8), ("pad", [255] * 2 + [0] * 4 + [255] * 2), ("stretch", [0] * 8)]
 )
 def test_fit(fit, column):
-    pixels, facts = read_picture(encoded(Image.new("L", (32, 16))), How(size=8, fit=fit, channels="gray"))
+    pixels, facts = decode_image(encoded(Image.new("L", (32, 16))), Preprocessing(size=8, fit=fit, channels="gray"))
     assert pixels[0, :, 4].tolist() == column and "oblong" in facts.traits
 
 
@@ -79,15 +79,15 @@ def test_crop_keeps_the_middle_and_stretch_keeps_all():
     halves = np.zeros((16, 32), np.uint8)
     halves[:, 8:24] = 255
     content = encoded(Image.fromarray(halves))
-    assert (read_picture(content, How(size=8, channels="gray"))[0] == 255).all()
-    stretched = read_picture(content, How(size=8, fit="stretch", channels="gray"))[0][0]
+    assert (decode_image(content, Preprocessing(size=8, channels="gray"))[0] == 255).all()
+    stretched = decode_image(content, Preprocessing(size=8, fit="stretch", channels="gray"))[0][0]
     assert stretched[0].tolist() == [0, 0, 255, 255, 255, 255, 0, 0]
 
 
 def test_turned_as_the_camera_noted(tmp_path):
     left_dark = Image.fromarray(np.repeat(np.array([[0, 255]], np.uint8), 2, 0).repeat(16, 0).repeat(16, 1))
     path = saved(left_dark, tmp_path / "a", "turned")
-    pixels, facts = read_picture(path.read_bytes(), How(size=8, channels="gray"))
+    pixels, facts = decode_image(path.read_bytes(), Preprocessing(size=8, channels="gray"))
     assert pixels[0, 0].max() < 40 and pixels[0, -1].min() > 215  # dark on top
     assert "turned" in facts.traits
 
@@ -95,7 +95,7 @@ def test_turned_as_the_camera_noted(tmp_path):
 def test_a_large_photograph_is_the_same_to_the_eye():
     levels = np.linspace(0, 255, 1600).round().astype(np.uint8)[None].repeat(1600, 0)
     content = encoded(Image.fromarray(levels), "JPEG", quality=95)
-    pixels, facts = read_picture(content, How(size=32, channels="gray"))
+    pixels, facts = decode_image(content, Preprocessing(size=32, channels="gray"))
     assert np.abs(pixels[0, 16].astype(int) - levels.reshape(1600, 32, 50).mean((0, 2))).max() < 2
     assert facts.size == (1600, 1600)
 
@@ -110,18 +110,18 @@ def test_a_large_photograph_is_the_same_to_the_eye():
     ],
 )
 def test_unreadable(content, said):
-    with pytest.raises(Unreadable, match=said):
-        read_picture(content, How())
+    with pytest.raises(UnreadableImageError, match=said):
+        decode_image(content, Preprocessing())
 
 
 @pytest.mark.parametrize(
     "how, said",
     [
-        (How(fit="zoom"), "'zoom'.*crop"),
-        (How(channels="grey"), "did you mean 'gray'"),
-        (How(background="whte"), "'whte' is no colour"),
-        (How(size=4), "size=4"),
-        (How(white=0), "white=0"),
+        (Preprocessing(fit="zoom"), "'zoom'.*crop"),
+        (Preprocessing(channels="grey"), "did you mean 'gray'"),
+        (Preprocessing(background="whte"), "'whte' is no colour"),
+        (Preprocessing(size=4), "size=4"),
+        (Preprocessing(white=0), "white=0"),
     ],
 )
 def test_settings_are_checked(how, said):

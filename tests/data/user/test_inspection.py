@@ -8,7 +8,7 @@ from own_pictures import drawn, mixed_folder, saved
 from PIL import Image
 
 from unweave.data import load_data
-from unweave.data.user.inspection import describe, in_short
+from unweave.data.user.inspection import data_summary, describe
 from unweave.report.contact_sheet import contact_sheet, factor_charts
 
 
@@ -70,21 +70,21 @@ def test_hints(tmp_path):
     said = words(describe(data))
     assert "no picture has colour" in said and "size | all 64 x 64" in said and "No factors known" in said
     assert f"labels.csv lies beside the pictures; to use it: --factors {tmp_path / 'p' / 'labels.csv'}" in said
-    assert any("labels.csv lies beside" in line for line in in_short(data))
+    assert any("labels.csv lies beside" in line for line in data_summary(data))
     used = load_data(tmp_path / "p", factors=tmp_path / "p" / "labels.csv")
-    assert "labels.csv" not in used.about.found.bad
+    assert "labels.csv" not in used.source_info.scan.bad
 
 
 def test_in_short_names_some_and_points_to_the_rest(tmp_path):
     mixed_folder(tmp_path / "p", 12)
     for number in range(9):
         (tmp_path / "p" / f"bad{number}.png").write_text("no")
-    lines = in_short(load_data(tmp_path / "p"))
+    lines = data_summary(load_data(tmp_path / "p"))
     assert "12 images as 64 x 64 colour; factors: folder" in lines[0]
     assert lines[1] == "skipped 11 files:" and len(lines) == 2 + 5 + 1
     assert lines[-1] == f"  and 6 more; all of them: unweave data inspect {tmp_path / 'p'}"
-    assert in_short(load_data("digits")) == []
-    part = in_short(load_data(f"split(data={str(tmp_path / 'p')!r}, part='train')"))
+    assert data_summary(load_data("digits")) == []
+    part = data_summary(load_data(f"split(data={str(tmp_path / 'p')!r}, part='train')"))
     assert "skipped 11 files:" in part and "11 images" in part[0]
 
 
@@ -104,14 +104,14 @@ def test_names_that_are_no_text(tmp_path):
             if name.endswith(b"png"):
                 drawn(16, 16).save(file, "PNG")
     data = load_data(tmp_path / "p")
-    assert (words(describe(data)) + "".join(in_short(data))).encode()
-    assert contact_sheet(data, "p", data.about.found.pictures)
+    assert (words(describe(data)) + "".join(data_summary(data))).encode()
+    assert contact_sheet(data, "p", data.source_info.scan.pictures)
 
 
 def test_drawings(tmp_path):
     table = mixed_folder(tmp_path / "p", 14)
     data = load_data(tmp_path / "p", factors=table, size=16)
-    sheet = contact_sheet(data, "a title " * 50, data.about.found.pictures)
+    sheet = contact_sheet(data, "a title " * 50, data.source_info.scan.pictures)
     for png in (
         sheet,
         factor_charts(data),

@@ -47,7 +47,7 @@ def test_images_of_every_form(form):
 
 def test_labels_of_tuples():
     data = load_data(TensorDataset(torch.from_numpy(BYTES), torch.arange(6) % 3, torch.arange(6) / 4))
-    assert data.factor_names == ("label0", "label1") and data.kinds == ("discrete", "continuous")
+    assert data.factor_names == ("label0", "label1") and data.factor_types == ("discrete", "continuous")
     named = load_data(Items([(row, i % 2) for i, row in enumerate(BYTES)], classes=["cat", "dog"]))
     assert named.factor_names == ("label",) and named.factor_values == (("cat", "dog"),)
     several = load_data(Items([(row, np.array([i % 2, i % 3])) for i, row in enumerate(BYTES)]), names=["v"])
@@ -67,7 +67,7 @@ def test_dictionaries_as_hugging_face_has_them():
     data = load_data(source, size=16)
     assert data.shape == (3, 16, 16)
     assert data.factor_names == ("label", "age") and data.factor_values[0] == ("cat", "dog")
-    assert data.about.left_out == {"text": "always 't'"}
+    assert data.source_info.left_out == {"text": "always 't'"}
     with pytest.raises(UserError, match="data\\['train'\\]"):
         load_data({"train": source, "test": source})
 

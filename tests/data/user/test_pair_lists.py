@@ -9,9 +9,9 @@ from scipy import stats
 
 import unweave as uw
 from unweave.data import Sampler, explain, load_data, supervised_info
-from unweave.data.prefetch import Stream, step_keys
-from unweave.data.user.inspection import describe, in_short, left_out
-from unweave.data.user.pair_lists import settled
+from unweave.data.prefetch import BatchPrefetcher, step_keys
+from unweave.data.user.inspection import data_summary, describe, skipped_files
+from unweave.data.user.pair_lists import resolve_pairs_file
 from unweave.errors import UserError
 from unweave.ops.noise import fold
 from unweave.training.sweep import fit
@@ -46,15 +46,15 @@ def pairs_text(root, text=PAIRS):
 
 def test_listed_pairs_are_drawn_uniformly_in_either_order(root):
     data, text = load_data(root, size=16), pairs_text(root)
-    sampler = Sampler(data, ("x", "second", "pair", "number"), text)
+    sampler = Sampler(data, ("x", "x_other", "pair", "x_index"), text)
     plan = sampler.plan(torch.tensor(3), 6000)
     counts = {}
     for pair in zip(plan["x"].tolist(), plan["pair"].tolist()):
         counts[pair] = counts.get(pair, 0) + 1
     assert sorted(counts) == [(0, 1), (1, 0), (2, 6), (4, 7), (6, 2), (7, 4)]
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
-    assert torch.equal(plan["number"], plan["x"]) and "changed" not in plan
-    assert set(plan["second"].tolist()) == {0, 1, 2, 4, 6, 7} and not torch.equal(plan["second"], plan["x"])
+    assert torch.equal(plan["x_index"], plan["x"]) and "changed" not in plan
+    assert set(plan["x_other"].tolist()) == {0, 1, 2, 4, 6, 7} and not torch.equal(plan["x_other"], plan["x"])
     batch = sampler(torch.tensor(3), 5)
     assert torch.equal(batch.pair, data.images(sampler.plan(torch.tensor(3), 5)["pair"])) and batch.changed is None
     said = explain(text, data)
@@ -69,7 +69,7 @@ def test_many_keys_at_once_and_ahead_of_time(root):
     alone = [sampler(key, 4) for key in keys]
     assert torch.equal(together_pair, torch.stack([batch.pair for batch in alone]))
     assert torch.equal(together_x, torch.stack([batch.x for batch in alone]))
-    stream = Stream(sampler, step_keys(0, 0), 4)
+    stream = BatchPrefetcher(sampler, step_keys(0, 0), 4)
     try:
         key = next(step_keys(0, 0))[0]
         assert torch.equal(next(stream).pair / 255.0, sampler(key, 4).pair)
@@ -97,7 +97,7 @@ def test_pairs_may_say_what_they_share(root):
     plan = Sampler(data, ("x", "pair", "shared"), text).plan(torch.tensor(0), 200)
     listed = {frozenset(pair): shared for *pair, shared in zip(*(plan[n].tolist() for n in ("x", "pair", "shared")))}
     assert sorted(listed.values()) == [0, 1]
-    index = data.about.found.pictures.index
+    index = data.source_info.scan.pictures.index
     assert listed[frozenset({index("a/0.png"), index("a/1.png")})] == 0
     assert "2 of them, 1 sharing content and 1 style. Row 1 is taken for a header." in explain(text, data)
     plain = pairs_text(root, "a/0.png,a/1.png\n")
@@ -164,7 +164,9 @@ def test_a_run_remembers_its_pairs(root, monkeypatch):
     data, out = load_data(root, size=16, resident=False), root.parent / "run"  # batches are fetched ahead
     run = uw.train("ada_gvae", data, supervision="pairs(file='pairs.csv')", out=out, **TINY)
     text = json.loads((out / "config.json").read_text())["supervision"]
-    assert text == run.config["supervision"] == settled("pairs(file='pairs.csv')") == settled(text)
+    assert (
+        text == run.config["supervision"] == resolve_pairs_file("pairs(file='pairs.csv')") == resolve_pairs_file(text)
+    )
     monkeypatch.chdir("/")
     again = Sampler(uw.load(out).data, ("x", "pair"), text)
     assert torch.equal(again.draw.index_L2, torch.tensor([[0, 1], [2, 6], [4, 7]]))
@@ -185,7 +187,7 @@ def test_groups_are_a_factor(root):
     assert data.factor_names == ("folder", "group") and data.factor_values[1] == ("007", "7", "red")
     assert data.factors(torch.arange(8))[:, 1].tolist() == [2, 2, 2, -1, 0, 0, 1, -1]
     assert data.values(torch.arange(8))[:, 1].isnan().tolist() == [False] * 3 + [True] + [False] * 3 + [True]
-    told = "\n".join(in_short(data))
+    told = "\n".join(data_summary(data))
     for part in ("row 1 of groups.csv is taken for a header", "2 pictures are in no group",
                  "1 group has one picture only and cannot be trained on: 7"):  # fmt: skip
         assert part in told
@@ -232,13 +234,13 @@ def test_groups_beside_a_table_of_factors(root):
 def test_groups_inside_the_folder_and_a_run_on_them(root):
     (root / "groups.csv").write_text(GROUPS)
     data = load_data(root, size=16, groups=root / "groups.csv")
-    assert set(data.about.found.bad) == {"b/broken.png"}
+    assert set(data.source_info.scan.bad) == {"b/broken.png"}
     out = root.parent / "run"
     run = uw.train("ml_vae", data, supervision="groups(by=['group'], size=2)", out=out, **TINY)
     assert run.config["data_options"]["groups"] == str(root / "groups.csv")
     assert uw.load(out).data.factor_names == ("folder", "group")
-    assert run.config["left_out"] == left_out(data) == left_out(load_data("split", data=data, part="train"))
-    assert [line.partition(":")[0] for line in left_out(data)] == [
+    assert run.config["left_out"] == skipped_files(data) == skipped_files(load_data("split", data=data, part="train"))
+    assert [line.partition(":")[0] for line in skipped_files(data)] == [
         "skipped 1 file",
         "1 group has one picture only and cannot be trained on",
     ]

@@ -3,7 +3,7 @@
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.engine.fx_passes.bf16_weights import carry_halves, is_wide, refresh
+from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, refresh
 
 
 def step(flat):
@@ -34,7 +34,7 @@ def test_the_same_numbers_without_the_casts():
     told += [told[0].bfloat16(), told[1].bfloat16()]
     recorded, carried = make_fx(step)(inputs()), make_fx(step)([t.clone() for t in told])
     before = casts(carried)
-    carry_halves(carried, {0: 3, 1: 4})
+    carry_bf16_weights(carried, {0: 3, 1: 4})
     assert casts(carried) == before - 3 + 1  # three reads go, one write comes
     for _ in range(5):
         recorded(plain)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.engine.fx_passes.transpose_matmul import turn_products
+from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
 
 aten = torch.ops.aten
 
@@ -15,7 +15,7 @@ def targets(module):
 
 def turned(step, *inputs):
     module = make_fx(step)(*inputs)
-    turn_products(module)
+    transpose_matmuls(module)
     module.graph.lint()
     assert torch.equal(module(*inputs), step(*inputs))
     return targets(module)

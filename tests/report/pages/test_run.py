@@ -15,11 +15,11 @@ from unweave.contract import Representation
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import METRICS
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.report import repeat_command, report, save_samples, traversal_picture
-from unweave.report.charts.curves import charts, read_lines, ticks
-from unweave.report.images import latent_order, shares, to_pixels
-from unweave.report.words import comparison, differences, findings, number, run_labels, short, trained_in
+from unweave.report.charts.curves import charts, read_curves, ticks
+from unweave.report.images import adjusted_information, latent_order, to_pixels
+from unweave.report.words import comparison, differences, findings, format_number, run_labels, short, trained_in
 
 
 def tiny(folder, method="beta_vae", **settings):
@@ -71,8 +71,8 @@ def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
     assert "beta-VAE on digits (8 × 8, grey), 3 steps of 4 images, seed 0." in told
     assert repeat_command(config) in told
     for name, value in scores.items():
-        assert f"{METRICS[name].title} {number(value)}" in told
-        assert METRICS[name].sentence in told
+        assert f"{METRICS[name].title} {format_number(value)}" in told
+        assert METRICS[name].description in told
     for latent in ("z0", "z1", "z2"):
         assert re.search(rf'alt="{latent} moved from', page)
     assert "reconstruction" in told
@@ -105,7 +105,7 @@ def test_several_runs_are_compared_on_top(runs):
 
 
 def test_many_latents_are_folded_away_but_for_the_most_informative(tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", -1.0)
+    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", -1.0)
     page = report([tiny(tmp_path / "many", latents=15)], tmp_path / "r.html").read_text()
     shown, folded = page.split('<details class="unused">')[0], page.split('<details class="unused">')[1]
     assert shown.count("moved from") == 12 * 3  # each from three images
@@ -114,7 +114,7 @@ def test_many_latents_are_folded_away_but_for_the_most_informative(tmp_path, mon
 
 
 def test_large_pages_show_each_latent_once(runs, tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 0.0)
+    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 0.0)
     monkeypatch.setattr("unweave.report.pages.run.MOST_PIXELS", 1)
     page = report([runs / "first", runs / "second"], tmp_path / "r.html").read_text()
     assert visible(page).count("Its latents are shown above.") == 2
@@ -134,7 +134,7 @@ def test_hostile_names_are_escaped(runs, tmp_path):
 
 
 def test_unused_latents_are_set_apart(runs, tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 1e9)
+    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 1e9)
     page = report([runs / "first"], tmp_path / "r.html").read_text()
     assert "3 unused latents: z" in visible(page)
     assert page.count('class="row dead"') == 3
@@ -182,7 +182,7 @@ def _longer(folder):
 
 def test_method_of_ones_own_gets_no_command(runs, tmp_path):
     trained = uw.load(runs / "first")
-    trained = Trained(trained.folder, {**trained.config, "method": "MyVAE"}, trained.method, trained.data)
+    trained = TrainedModel(trained.folder, {**trained.config, "method": "MyVAE"}, trained.method, trained.data)
     told = visible(report([trained], tmp_path / "r.html").read_text())
     assert "MyVAE on digits" in told
     assert "unweave train" not in told
@@ -226,19 +226,19 @@ def test_pixels_are_clipped_and_always_numbers():
 def test_latents_are_ordered_by_kl_and_shares_survive_constant_factors():
     result = fake_result([[0.1, 0.0], [0.9, 0.0]], [0.5, 2.0])._replace(entropies=np.array([1.0, 0.0]))
     assert latent_order(result) == [1, 0]
-    assert shares(result).tolist() == [[0.1, 0.0], [0.9, 0.0]]
+    assert adjusted_information(result).tolist() == [[0.1, 0.0], [0.9, 0.0]]
     assert latent_order(result._replace(kl=np.full(2, math.nan))) == [1, 0]
 
 
 def test_curves_join_stages_and_break_at_gaps():
     logs = [{"stage": 0, "step": 5, "loss": 1.0}, {"stage": 0, "step": 10, "loss": math.nan},
             {"stage": 1, "step": 5, "loss": 3.0}]  # fmt: skip
-    lines = read_lines(logs, 0)
+    lines = read_curves(logs, 0)
     assert lines["loss"].steps.tolist() == [5, 10, 15]
     (chart,) = charts([lines])
     assert chart.svg.count("M") == 2
     assert "nan" not in chart.svg
-    assert len(read_lines([{"stage": 0, "step": i, "loss": 1.0} for i in range(1, 3000)], 0)["loss"].steps) == 200
+    assert len(read_curves([{"stage": 0, "step": i, "loss": 1.0} for i in range(1, 3000)], 0)["loss"].steps) == 200
 
 
 @pytest.mark.parametrize(("low", "high", "log"), [(0, 1, False), (55, 480, True), (-3, 1e6, False), (0.1, 0.11, True)])
@@ -253,7 +253,7 @@ def test_ticks_are_few_and_inside(low, high, log):
 
 def test_findings_name_what_is_found_split_and_mixed():
     result = fake_result([[0.9, 0.0, 0.3, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.45, 0.0, 0.01]], [3, 2, 1])
-    said = " ".join(findings(result, shares(result)))
+    said = " ".join(findings(result, adjusted_information(result)))
     assert "It found f0 in z0 (90" in said
     assert "It found in part f2 in z0" in said
     assert "No single latent tells f3." in said
@@ -263,7 +263,7 @@ def test_findings_name_what_is_found_split_and_mixed():
 
 def test_a_factor_that_many_latents_know_is_not_a_list_of_them_all():
     result = fake_result([[0.3 + 0.01 * z] for z in range(20)], [1] * 20)
-    said = " ".join(findings(result, shares(result)))
+    said = " ".join(findings(result, adjusted_information(result)))
     assert "f0 is split between z19, z18, z17, z16, z15 and 15 others." in said
 
 
@@ -291,7 +291,7 @@ def test_labels_are_unique(runs):
     ("value", "text"), [(0.414, "0.41"), (-0.001, "0.00"), (-1.5, "−1.50"), (math.nan, "–"), (1234.0, "1,234.00")]
 )
 def test_numbers_read_well(value, text):
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.0, "0"), (1500.0, "1,500"), (0.25, "0.25"), (1e-5, "1e−05")])

@@ -5,16 +5,23 @@ import re
 import pytest
 
 from unweave.errors import UserError
-from unweave.report.pages.study import Mark, Panel, Sheet, Strip, draw, study_page
+from unweave.report.pages.study import Panel, PublishedRange, StripRow, StudyTables, draw, study_page
 
 STRIPS = [
-    Strip(
-        "family & all", True, 0, [(0.1, "seed 0"), (0.3, "seed 1")], 0.2, [Mark(0.2, 0.4, "range, read: <a figure>")]
+    StripRow(
+        "family & all",
+        True,
+        0,
+        [(0.1, "seed 0"), (0.3, "seed 1")],
+        0.2,
+        [PublishedRange(0.2, 0.4, "range, read: <a figure>")],
     ),
-    Strip("one setting", False, 0, [(0.3, "seed 1")], 0.3, [Mark(0.25, 0.25, "median, recalled: a table")]),
-    Strip("none yet", False, 1, [], float("nan"), []),
+    StripRow(
+        "one setting", False, 0, [(0.3, "seed 1")], 0.3, [PublishedRange(0.25, 0.25, "median, recalled: a table")]
+    ),
+    StripRow("none yet", False, 1, [], float("nan"), []),
 ]
-SHEET = Sheet(
+SHEET = StudyTables(
     title="tiny",
     paper="Nobody 2026",
     question="Does it run?",
@@ -24,7 +31,7 @@ SHEET = Sheet(
     heads=["row", "runs", "MIG"],
     rows=[(True, ["family", "2", "0.2"]), (False, ["one", "1", "0.3"])],
     beside_heads=["row", "source"],
-    beside=[["family", "1"]],
+    comparison=[["family", "1"]],
     sources=["<a figure>"],
 )
 
@@ -46,7 +53,7 @@ def test_the_page_is_one_file(tmp_path):
 
 
 def test_a_page_without_published_numbers_or_scores(tmp_path):
-    page = study_page(SHEET._replace(beside=[]), [], tmp_path / "table.html").read_text()
+    page = study_page(SHEET._replace(comparison=[]), [], tmp_path / "table.html").read_text()
     assert "Beside the published" not in page and "<svg" not in page
 
 
@@ -55,9 +62,9 @@ def test_a_page_that_cannot_be_written_is_one_line(tmp_path):
         study_page(SHEET, [], tmp_path / "nowhere" / "table.html")
 
 
-def density(values, whole=True):
+def density(values, pooled=True):
     """The outline of the shape behind these runs, as points of a sheet 100 by 100; none if there is no shape."""
-    strip = Strip("family", whole, 0, [(value, "run") for value in values], 0.0, [])
+    strip = StripRow("family", pooled, 0, [(value, "run") for value in values], 0.0, [])
     found = re.search(r'class="density run0" points="([^"]+)"', str(draw(Panel("mig", [strip]))["svg"]))
     return [tuple(map(float, point.split(","))) for point in found.group(1).split()] if found else []
 
@@ -69,4 +76,4 @@ def test_many_runs_of_a_family_show_their_density():
     widest = across[heights.index(min(heights))]
     assert min(heights) == 0.0 and max(heights) == 100.0  # all of its room at its widest
     assert widest < min(across) + 0.2 * (max(across) - min(across))  # where most runs are
-    assert density(values, whole=False) == [] and density(values[:4]) == [] and density([0.2] * 9) == []
+    assert density(values, pooled=False) == [] and density(values[:4]) == [] and density([0.2] * 9) == []

@@ -12,8 +12,8 @@ import unweave as uw
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.report import compare_page, repeat_command, summary
-from unweave.report.charts.strip_plot import ends_of, facets
-from unweave.report.sweep_summary import families, leading_score, verdict
+from unweave.report.charts.strip_plot import axis_limits, facets
+from unweave.report.sweep_summary import families, leading_score, ranking_sentences
 
 SCORES = ["mig", "modularity", "my.own"]
 
@@ -51,7 +51,7 @@ def visible(page):
 
 
 def said(frame):
-    return re.sub(r"\s+", " ", " ".join(verdict(families(frame), leading_score(frame))))
+    return re.sub(r"\s+", " ", " ".join(ranking_sentences(families(frame), leading_score(frame))))
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
@@ -175,9 +175,9 @@ def test_one_run_has_no_median_and_nothing_is_not_drawn():
 
 @pytest.mark.parametrize("values", [[0.01, 0.4], [0.8, 0.9], [0.5, 0.5], [0.0, 0.0], [-2.0, -1.0], [30.0, 31.0]])
 def test_axes_hold_all_values(values):
-    low, high = ends_of(values)
+    low, high = axis_limits(values)
     assert low <= min(values) <= max(values) < high
-    assert ends_of([0.01, 0.4])[0] == 0.0 < ends_of([0.8, 0.9])[0]
+    assert axis_limits([0.01, 0.4])[0] == 0.0 < axis_limits([0.8, 0.9])[0]
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_what_a_user_can_mend_is_a_user_error(tmp_path):
 
 
 def test_best_run_is_shown_with_its_command(tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.alive.fget.__globals__, "DEAD_BELOW", 0.0)
+    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 0.0)
     options = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "device": "cpu"}
     trained = uw.train("beta_vae", "digits(size=8)", out=tmp_path / "good", beta=0.1, lr=1e-2, **options)
     rows = [run(0.4, seed=0) | {"run": str(tmp_path / "good")}, run(0.2, seed=1), run(0.3, seed=2, method="vae")]

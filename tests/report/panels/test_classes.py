@@ -14,22 +14,22 @@ import unweave as uw
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation
 from unweave.data import Sampler
 from unweave.report import report, traversal_picture
-from unweave.report.charts.curves import charts, read_lines
-from unweave.report.images import mosaic, pick
-from unweave.report.panels.assemble import _told_panel, classes_panel, parts_panel
+from unweave.report.charts.curves import charts, read_curves
+from unweave.report.images import image_grid, sample_images
+from unweave.report.panels.assemble import _class_accuracy_panel, classes_panel, parts_panel
 from unweave.report.panels.classes import (
     MOST_ROWS,
-    Told,
+    ClassAccuracy,
     _unlabelled,
     analogies,
+    class_accuracies,
     class_parts,
     confusions,
     drawn_codes,
     label_names,
     samples,
-    told_classes,
 )
-from unweave.report.panels.swaps import halves_of, swap_grid
+from unweave.report.panels.swaps import split_code, swap_grid
 from unweave.report.words import percent
 
 LABELS = "labels(n=4, factors=['left'])"
@@ -72,7 +72,7 @@ def test_samples_have_a_class_a_row_and_a_style_a_column():
     assert [name for name, _ in found] == part.names
     for v, (_, pixels) in enumerate(found):
         wanted = paint(torch.tensor([[v / 3, s] for s in styles.clip(0, 1)]).float())
-        assert np.array_equal(pixels, mosaic([list(wanted.numpy())]))
+        assert np.array_equal(pixels, image_grid([list(wanted.numpy())]))
 
 
 def test_samples_are_drawn_from_the_prior_of_the_row_s_class():
@@ -86,7 +86,7 @@ def test_samples_are_drawn_from_the_prior_of_the_row_s_class():
     styles = drawn_codes(model, 3, 7)[:, 0]
     for v, (_, pixels) in enumerate(samples(model, part, across=3, seed=7)):
         wanted = paint(torch.tensor([[v / 3, s] for s in (v / 4 + 0.1 * styles).clip(0, 1)]).float())
-        assert np.allclose(pixels, mosaic([list(wanted.numpy())]), atol=1)
+        assert np.allclose(pixels, image_grid([list(wanted.numpy())]), atol=1)
     assert classes_panel(model, 0, 4)["grids"][0]["learned"] and not classes_panel(run(), 0, 4)["grids"][0]["learned"]
 
 
@@ -118,17 +118,17 @@ def test_a_graph_with_labels_out_of_order(tmp_path):
         net="mlp", steps=1, batch=4, out=tmp_path / "run",
     )  # fmt: skip
     assert [(part.title, part.start) for part in class_parts(model)] == [("right", 0), ("k", 5), ("left", 9)]
-    assert [told.title for told in told_classes(model, 0)] == ["left", "right"]
+    assert [told.title for told in class_accuracies(model, 0)] == ["left", "right"]
 
 
 def test_analogies_keep_the_style_and_go_through_the_classes():
     (part,) = class_parts(run())
-    images = pick(run(), 3, 0)
+    images = sample_images(run(), 3, 0)
     right = look(torch.from_numpy(images))[:, 1]
     rows = [
         [image, *(paint(torch.tensor([[v / 3, r]]))[0].numpy() for v in range(4))] for image, r in zip(images, right)
     ]
-    assert np.array_equal(analogies(run(), part, down=3), mosaic(rows))
+    assert np.array_equal(analogies(run(), part, down=3), image_grid(rows))
 
 
 def test_what_follows_from_the_class_changes_with_it():
@@ -144,9 +144,13 @@ def test_what_follows_from_the_class_changes_with_it():
     )  # fmt: skip
     (part,) = class_parts(run(what))
     assert np.array_equal(analogies(run(what), part, down=3), analogies(run(), part, down=3))
-    halves = halves_of(what.parts)
-    assert (halves.first, halves.second, halves.held_Z.tolist()) == ("class and shade", "style", [False] + [True] * 5)
-    plain = swap_grid(run(), halves_of(PARTS), down=2, across=3)
+    halves = split_code(what.parts)
+    assert (halves.first, halves.second, halves.is_first_Z.tolist()) == (
+        "class and shade",
+        "style",
+        [False] + [True] * 5,
+    )
+    plain = swap_grid(run(), split_code(PARTS), down=2, across=3)
     assert np.array_equal(swap_grid(run(what), halves, down=2, across=3), plain)
 
 
@@ -159,7 +163,7 @@ def test_panel_swaps_class_against_style_and_leaves_parts_to_it():
     blind = classes_panel(run(KNOWS._replace(decode=None)), 0, 4)
     assert blind["grids"] == []
     assert blind["swap"] is None
-    assert len(blind["told"]) == 1
+    assert len(blind["class_accuracies"]) == 1
 
 
 def test_many_classes_are_cut_short():
@@ -179,7 +183,7 @@ def test_accuracy_is_counted_on_what_was_not_labelled():
     assert held_out
     assert sorted(index.tolist()) == left
     assert labels[:, 0].tolist() == [i // 4 for i in index.tolist()]
-    (told,) = told_classes(run(), 0)
+    (told,) = class_accuracies(run(), 0)
     dark = sum(i // 4 == 0 for i in left)
     assert told.rows == 12
     assert told.accuracy == pytest.approx(1 - dark / 12)
@@ -190,7 +194,7 @@ def test_accuracy_is_counted_on_what_was_not_labelled():
 
 
 def test_where_all_are_labelled_that_is_said():
-    (told,) = told_classes(run(supervision="labels(factors=['left'])"), 0)
+    (told,) = class_accuracies(run(supervision="labels(factors=['left'])"), 0)
     assert not told.held_out
     assert told.rows == 16
     assert told.accuracy == pytest.approx(0.75)
@@ -208,25 +212,25 @@ def test_truth_is_renamed_and_cut_as_the_labels_were_but_never_mistaken():
 
 
 def test_nothing_is_told_without_labels_or_classifier():
-    assert told_classes(run(supervision="none"), 0) == []
-    assert told_classes(run(KNOWS._replace(classify=None)), 0) == []
+    assert class_accuracies(run(supervision="none"), 0) == []
+    assert class_accuracies(run(KNOWS._replace(classify=None)), 0) == []
 
 
 def test_class_left_in_the_style_is_measured():
     many = HalvesData()
     many.size, many.grid = 400, False
     many.factors = lambda index: torch.stack([index % 4, index // 4 % 4], 1)
-    (clean,) = told_classes(run(data=many), 0)
+    (clean,) = class_accuracies(run(data=many), 0)
     assert clean.leak.content == 1.0
     assert clean.leak.style < 0.4
     both = KNOWS._replace(encode=lambda x: torch.cat([look(x)[:, :1], encode(x)[:, 1:]], 1))
-    (leaky,) = told_classes(run(both, data=many), 0)
+    (leaky,) = class_accuracies(run(both, data=many), 0)
     assert leaky.leak.style > 0.9
 
 
 def test_accuracy_over_training_is_a_curve():
     logs = [{"stage": 0, "step": s, "accuracy": s / 10, "label_accuracy": 0.5} for s in range(1, 4)]
-    titles = [chart.title for chart in charts([read_lines(logs, 0)])]
+    titles = [chart.title for chart in charts([read_curves(logs, 0)])]
     assert titles == ["class accuracy, labelled"] * 2  # those that are trained on
 
 
@@ -273,7 +277,7 @@ def stub(tmp_path_factory):
 
 def test_page_of_a_model_with_classes(stub, tmp_path):
     page = report([stub], tmp_path / "r.html").read_text()
-    (told,) = told_classes(stub, 0)
+    (told,) = class_accuracies(stub, 0)
     assert told.accuracy > 0.5
     assert told.rows == 1297
     shown = f"{100 * told.accuracy:.0f}\N{NARROW NO-BREAK SPACE}%"
@@ -303,6 +307,6 @@ def test_hostile_class_names_are_escaped(stub, tmp_path):
 
 
 def test_told_of_many_classes_has_words_and_no_table():
-    told = Told("thing", [str(v) for v in range(20)], 100, True, 0.5, 0.1, np.full((20, 20), 0.05), None)
-    assert _told_panel(told)["confusion"] == []
-    assert _told_panel(told)["mistakes"].startswith("Most often mistaken: 0 taken for 1")
+    told = ClassAccuracy("thing", [str(v) for v in range(20)], 100, True, 0.5, 0.1, np.full((20, 20), 0.05), None)
+    assert _class_accuracy_panel(told)["confusion"] == []
+    assert _class_accuracy_panel(told)["mistakes"].startswith("Most often mistaken: 0 taken for 1")

@@ -9,7 +9,7 @@ from unweave.contract import Representation
 from unweave.metrics import cluster_error
 from unweave.report import report
 from unweave.report.panels.assemble import classes_panel
-from unweave.report.panels.clusters import clustered
+from unweave.report.panels.clusters import match_clusters
 
 
 class Many(HalvesData):
@@ -33,7 +33,7 @@ CLUSTERS = Representation(look, 2, paint, cluster=cluster)
 
 
 def test_clusters_are_named_by_one_image_and_counted_on_the_others():
-    found = clustered(trained(CLUSTERS, "none", data=Many()), 0)
+    found = match_clusters(trained(CLUSTERS, "none", data=Many()), 0)
     assert (found.title, found.factors) == ("left", 2)  # right has nothing to do with the clusters
     assert (found.used, found.clusters, found.rows) == (3, 5, 397)  # one white image names three of them
     assert found.error == pytest.approx(100 / 397) and found.chance == pytest.approx(0.75)
@@ -41,13 +41,13 @@ def test_clusters_are_named_by_one_image_and_counted_on_the_others():
 
 def test_numbers_are_no_classes_and_without_factors_nothing_is_shown():
     for kinds, title in ((("continuous", "discrete"), "right"), (("continuous", "continuous"), None)):
-        found = clustered(trained(CLUSTERS, "none", data=type("Some", (Many,), {"kinds": kinds})()), 0)
+        found = match_clusters(trained(CLUSTERS, "none", data=type("Some", (Many,), {"factor_types": kinds})()), 0)
         assert (found and found.title) == title
     data = Many()
     data.factor_names, data.factor_sizes, data.factor_values = (), (), ()
-    assert clustered(trained(CLUSTERS, "none", data=data), 0) is None
+    assert match_clusters(trained(CLUSTERS, "none", data=data), 0) is None
     assert classes_panel(trained(CLUSTERS, "none", data=data), 0, 4) is None
-    assert clustered(trained(CLUSTERS._replace(cluster=None), "none", data=Many()), 0) is None
+    assert match_clusters(trained(CLUSTERS._replace(cluster=None), "none", data=Many()), 0) is None
 
 
 def test_clusters_are_judged_by_what_has_a_class():
@@ -55,7 +55,7 @@ def test_clusters_are_judged_by_what_has_a_class():
     data, every = Many(), Many().factors
     data.images = lambda index: paint(every(index) / 3)
     data.factors = lambda index: torch.where(index[:, None] < torch.tensor([7, 5]), every(index), -1)
-    found = clustered(trained(CLUSTERS, "none", data=data), 0)
+    found = match_clusters(trained(CLUSTERS, "none", data=data), 0)
     assert (found.title, found.factors, found.rows, found.used) == ("left", 1, 4, 3)
     assert found.error == pytest.approx(2 / 4)  # the two that are dark
 

@@ -11,8 +11,8 @@ import unweave as uw
 from unweave.contract import Representation
 from unweave.evaluation.evaluate import Evaluation
 from unweave.report import report
-from unweave.report.images import mosaic
-from unweave.report.panels.latent_map import FIELD, LEFT, SIDE, plane
+from unweave.report.images import image_grid
+from unweave.report.panels.latent_map import FIELD, LEFT, SIDE, latent_map
 
 
 def scored(information, names=("left", "right")):
@@ -24,17 +24,17 @@ KNOWS = scored([[1.3, 0.0], [0.0, 0.9]])
 
 
 def test_only_codes_of_two_latents_that_can_be_decoded_have_a_map():
-    assert plane(trained(SEES._replace(latents=3)), KNOWS, 0) is None
-    assert plane(trained(Representation(look, 2)), KNOWS, 0) is None
+    assert latent_map(trained(SEES._replace(latents=3)), KNOWS, 0) is None
+    assert latent_map(trained(Representation(look, 2)), KNOWS, 0) is None
 
 
 def test_map_is_decoded_from_low_left_below_to_high_right_above():
-    found = plane(trained(), KNOWS, 0)
+    found = latent_map(trained(), KNOWS, 0)
     codes = look(HalvesData().images(torch.arange(16))).numpy()
     (low, _), (high, _) = np.percentile(codes, (1, 99), axis=0)
     steps = np.linspace(low, high, SIDE)
     rows = [[paint(torch.tensor([[x, y]]).float())[0].numpy() for x in steps] for y in steps[::-1]]
-    assert np.array_equal(found.pixels, mosaic(rows))
+    assert np.array_equal(found.pixels, image_grid(rows))
 
 
 def test_both_axes_have_one_scale():
@@ -43,7 +43,7 @@ def test_both_axes_have_one_scale():
     wide = SEES._replace(
         encode=lambda x: look(x) * torch.tensor([3.0, 1.0]), decode=lambda z: asked.append(z) or paint(z.clamp(0, 1))
     )
-    found = plane(trained(wide), KNOWS, 0)
+    found = latent_map(trained(wide), KNOWS, 0)
     width, height = (asked[0].amax(0) - asked[0].amin(0)).tolist()
     assert width == pytest.approx(height) and asked[0].mean(0).tolist() == pytest.approx([1.5, 0.5], abs=1e-5)
     heights = {int(y) for y in re.findall(r"M\d+ (\d+)h0", found.svg)}
@@ -52,7 +52,7 @@ def test_both_axes_have_one_scale():
 
 
 def test_dots_are_coloured_by_the_factor_the_code_knows_best():
-    found = plane(trained(), KNOWS, 0)
+    found = latent_map(trained(), KNOWS, 0)
     assert found.factor == "left"
     assert found.legend == [("var(--kind0)", "black"), ("var(--kind1)", "dark"), ("var(--kind2)", "light"),
                             ("var(--kind3)", "white")]  # fmt: skip
@@ -78,24 +78,24 @@ class Missing(HalvesData):
 
 
 def test_unknown_classes_are_grey_and_many_are_shades():
-    assert "stroke:var(--faint)" in plane(trained(data=Missing()), KNOWS, 0).svg
+    assert "stroke:var(--faint)" in latent_map(trained(data=Missing()), KNOWS, 0).svg
     many = HalvesData()
     many.factor_sizes, many.factor_values = (16, 1), (tuple(range(16)), (0,))
-    found = plane(trained(data=many, supervision="none"), KNOWS, 0)
+    found = latent_map(trained(data=many, supervision="none"), KNOWS, 0)
     assert len(found.legend) == 5
     assert found.legend[0][0].startswith("#")
     assert [name for _, name in found.legend] == ["0", "4", "8", "11", "15"]
 
 
 def test_without_factors_there_is_one_colour():
-    nothing = plane(trained(supervision="none"), scored(np.zeros((2, 0)), ()), 0)
+    nothing = latent_map(trained(supervision="none"), scored(np.zeros((2, 0)), ()), 0)
     assert nothing.factor == ""
     assert nothing.legend == []
     assert nothing.svg.count("<path") == 1
 
 
 def test_constant_code_leaves_the_map_whole():
-    still = plane(trained(SEES._replace(encode=lambda x: torch.zeros(len(x), 2))), KNOWS, 0)
+    still = latent_map(trained(SEES._replace(encode=lambda x: torch.zeros(len(x), 2))), KNOWS, 0)
     assert "nan" not in still.svg
 
 

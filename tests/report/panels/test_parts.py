@@ -12,18 +12,18 @@ from unweave.contract import Part, Representation
 from unweave.evaluation.evaluate import Evaluation, evaluate_arrays
 from unweave.metrics import group_mig_score
 from unweave.report import report
-from unweave.report.images import coordinate_names, mosaic, pick
+from unweave.report.images import coordinate_names, image_grid, sample_images
 from unweave.report.panels.assemble import parts_panel
 from unweave.report.panels.parts import (
-    Knowledge,
+    PartInformation,
     dead_parts,
     group_gap,
-    knowledge,
     owners_of,
     part_findings,
+    part_information,
     score_sentence,
 )
-from unweave.report.panels.swaps import halves_of, swap_grid, ways
+from unweave.report.panels.swaps import interpolations, split_code, swap_grid
 
 GROUPS = "groups(by=['left'], size=2)"
 
@@ -38,24 +38,28 @@ def scored(information=((1.3, 0.0), (0.0, 1.3)), kl=(3.0, 2.0), scores=None):
 
 def test_swap_has_the_left_of_its_row_and_the_right_of_its_column():
     run = trained()
-    images = torch.from_numpy(pick(run, 5, 0))
+    images = torch.from_numpy(sample_images(run, 5, 0))
     rows, columns = look(images[:2]), look(images[2:])
     body = [[paint(torch.stack([r[0], c[1]])[None])[0].numpy() for c in columns] for r in rows]
     wanted = [[None, *images[2:].numpy()], *([image.numpy(), *line] for image, line in zip(images[:2], body))]
-    found = swap_grid(run, halves_of(PARTS), down=2, across=3)
-    assert np.array_equal(found, mosaic(wanted, apart=[0], below=[0]))
+    found = swap_grid(run, split_code(PARTS), down=2, across=3)
+    assert np.array_equal(found, image_grid(wanted, column_gaps=[0], row_gaps=[0]))
     assert found[0, 0, -1] == 0  # the corner is see-through
     assert found.shape[:2] == (3 * 32 + 2 + 5, 4 * 32 + 3 + 5)
 
 
 def test_halves_are_classes_against_the_rest_or_the_first_part_against_the_others():
-    assert halves_of(()) is None
-    assert halves_of((Part("content", 3),)) is None
-    assert halves_of((Part("class", 3, classes=True),)) is None
-    two = halves_of((Part("style", 2), Part("class", 3, classes=True)))
-    assert (two.first, two.second, two.held_Z.tolist()) == ("class", "style", [False, False, True, True, True])
-    three = halves_of((Part("content", 1), Part("style", 1), Part("noise", 1)))
-    assert (three.first, three.second, three.held_Z.tolist()) == ("content", "style and noise", [True, False, False])
+    assert split_code(()) is None
+    assert split_code((Part("content", 3),)) is None
+    assert split_code((Part("class", 3, classes=True),)) is None
+    two = split_code((Part("style", 2), Part("class", 3, classes=True)))
+    assert (two.first, two.second, two.is_first_Z.tolist()) == ("class", "style", [False, False, True, True, True])
+    three = split_code((Part("content", 1), Part("style", 1), Part("noise", 1)))
+    assert (three.first, three.second, three.is_first_Z.tolist()) == (
+        "content",
+        "style and noise",
+        [True, False, False],
+    )
 
 
 def leaky(images):
@@ -73,7 +77,7 @@ def test_way_goes_between_joined_contents_and_keeps_the_first_style(monkeypatch)
     asked, made = [], []
     what = Representation(leaky, 2, lambda z: made.append(z) or paint(z.clamp(0, 1)), parts=PARTS,
                           encode_group=lambda x: asked.append(x) or joined(x))  # fmt: skip
-    found = ways(trained(what), halves_of(PARTS), count=2, steps=5)
+    found = interpolations(trained(what), split_code(PARTS), count=2, steps=5)
     assert len(found) == 2
     (groups,) = asked
     assert groups.shape == (4, 2, 1, 32, 32)
@@ -84,16 +88,16 @@ def test_way_goes_between_joined_contents_and_keeps_the_first_style(monkeypatch)
     for start, z in zip((0, 2), made, strict=True):
         torch.testing.assert_close(z[:, 0], torch.linspace(codes[start, 0], codes[start + 1, 0], 5))
         torch.testing.assert_close(z[:, 1], codes[start, 1].expand(5))
-    assert all(re.fullmatch(r"left (black|dark|light|white) → (black|dark|light|white)", w.said[0]) for w in found)
+    assert all(re.fullmatch(r"left (black|dark|light|white) → (black|dark|light|white)", w.changes[0]) for w in found)
     assert found[0].pixels.shape[1] == 7 * 32 + 6 + 2 * 5  # a member at either end
 
 
 def test_way_without_groups_goes_between_images():
     for supervision in ("none", "match(content=['left'])"):
-        found = ways(trained(supervision=supervision), halves_of(PARTS), count=3)
+        found = interpolations(trained(supervision=supervision), split_code(PARTS), count=3)
         assert len(found) == 3
         assert parts_panel(trained(supervision=supervision), scored(), 0, 4)["between"] == "image"
-    assert not ways(trained(data=OneGroup()), halves_of(PARTS))
+    assert not interpolations(trained(data=OneGroup()), split_code(PARTS))
 
 
 class OneGroup(HalvesData):
@@ -109,13 +113,13 @@ class OneGroup(HalvesData):
 def test_knowledge_is_that_of_the_best_latent_of_each_part():
     result = scored([[0.1, 0.2], [0.6, 0.0], [0.3, 1.2]], [1.0, 1.0, 1.0])
     what = SEES._replace(latents=3, parts=(Part("content", 2), Part("style", 1)))
-    known = knowledge(trained(what), result)
+    known = part_information(trained(what), result)
     assert known.share_PK == pytest.approx(np.array([[0.6, 0.2], [0.3, 1.2]]) / np.log(4))
-    assert known.owner_K == (0, 1)
+    assert known.expected_part_K == (0, 1)
     chance = result._replace(
         chance=np.full((3, 2), 0.1), luck=np.array([0.1, 0.15])
     )  # what counting finds in any case is taken off
-    share = knowledge(trained(what), chance).share_PK
+    share = part_information(trained(what), chance).share_PK
     assert share == pytest.approx(np.array([[0.5, 0.0], [0.2, 1.1]]) / (np.log(4) - 0.1))
 
 
@@ -133,7 +137,7 @@ def test_supervision_says_where_factors_belong(text, owners):
 
 
 def known(share, owners=(0, 0, 1), names=("shape", "hue", "angle")):
-    return Knowledge(PARTS, names, np.array(share), np.array(share), owners)
+    return PartInformation(PARTS, names, np.array(share), np.array(share), owners)
 
 
 def said(share, dead=None, owners=(0, 0, 1)):
@@ -196,15 +200,15 @@ def test_dead_parts_by_kl_or_without_one_by_variance():
 
 def test_group_mig_is_the_score_or_what_it_would_be():
     run = trained(supervision=GROUPS)
-    known = knowledge(run, scored())
+    known = part_information(run, scored())
     assert score_sentence(scored(scores={"group_mig": float("nan")}), known) == ""
     assert score_sentence(scored(scores={"group_mig": 0.414}), known).startswith("Group-MIG is 0.41")
-    assert score_sentence(scored(), known._replace(owner_K=(-1, -1))) == ""
+    assert score_sentence(scored(), known._replace(expected_part_K=(-1, -1))) == ""
     codes, factors = np.random.default_rng(0).normal(size=(500, 2)), np.random.default_rng(1).integers(0, 4, (500, 2))
     codes[:, 0] += factors[:, 0]
     result = evaluate_arrays(codes, factors, names=["left", "right"], metrics=["mig"])
     wanted = group_mig_score(codes, factors, ["c", "s"], ["c", "s"])
-    assert group_gap(knowledge(run, result)) == pytest.approx(wanted, abs=1e-9)
+    assert group_gap(part_information(run, result)) == pytest.approx(wanted, abs=1e-9)
 
 
 def test_coordinates_are_named_after_their_part():
@@ -215,7 +219,7 @@ def test_coordinates_are_named_after_their_part():
 def test_panel_without_decoder_has_numbers_only():
     panel = parts_panel(trained(Representation(look, 2, parts=PARTS)), scored(), 0, 6)
     assert panel["swap"] is None
-    assert panel["ways"] == []
+    assert panel["interpolations"] == []
     assert panel["title"] == "Content and style"
     assert [row["owner"] for row in panel["rows"]] == [0, 1]
     assert panel["accuracy"]["lines"][0][0] == "content of one image"

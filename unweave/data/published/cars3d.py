@@ -14,20 +14,20 @@ from PIL import Image
 from scipy.io import loadmat  # type: ignore[import-untyped]
 from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
 
-from unweave.data.storage.archive import Tree, resized
+from unweave.data.storage.archive import FileTree, resized
 from unweave.data.storage.array_store import Factors, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.progress import task
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.progress import progress_task
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_integer
 
 _FILE = "nips2015-analogy-data.tar.gz"
-REMOTE = Remote(_FILE, (f"http://www.scottreed.info/files/{_FILE}",), digest="md5:4e866a7919c1beedf53964e6f7a23686")
+REMOTE = RemoteFile(_FILE, (f"http://www.scottreed.info/files/{_FILE}",), digest="md5:4e866a7919c1beedf53964e6f7a23686")
 NAMES = ("elevation", "azimuth", "object")
 
 
-def cars3d(*, path: Where = None, size: int = 64) -> Pictures:
+def cars3d(*, path: DataPath = None, size: int = 64) -> StoredImages:
     """Cars3D: 183 cars seen from 4 heights and 24 sides, 17568 pictures of 64 x 64 in colour.
 
     `size` is the side in pixels, 128 as published. `path` is the .tar.gz, or the folder `cars` that was in it.
@@ -37,10 +37,10 @@ def cars3d(*, path: Where = None, size: int = 64) -> Pictures:
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
-    with Tree(files[0]) as tree:
+    with FileTree(files[0]) as tree:
         names = _listed(tree)
         cars = {}
-        with task("converting cars3d", len(names), "") as step:
+        with progress_task("converting cars3d", len(names), "") as step:
             # a packed archive is read from its start to its end; the list, not the archive, gives the order
             for name in sorted(names, key=tree.names.index):
                 cars[name] = _car(tree.read(name), name, size)
@@ -54,7 +54,7 @@ def _read(size: int, files: list[Path], folder: Path) -> Factors:
     return Factors(NAMES, (elevations, azimuths, tuple(Path(name).stem for name in names)))
 
 
-def _listed(tree: Tree) -> list[str]:
+def _listed(tree: FileTree) -> list[str]:
     """The cars in the order of list.txt: files run from 001 to 199 with gaps, and a folder's order is nobody's."""
     lists = [name for name in tree.names if name.endswith("cars/list.txt")]
     if not lists:

@@ -11,15 +11,15 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
 _DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
-IMAGES = Remote(
+IMAGES = RemoteFile(
     "img_align_celeba.zip",
     (
         f"{_DRIVE}0B7EVK8r0v71pZjFTYXZWM3FlRnM",
@@ -28,13 +28,13 @@ IMAGES = Remote(
     1443490838,
     "sha256:46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74",
 )
-ATTRIBUTES = Remote(
+ATTRIBUTES = RemoteFile(
     "list_attr_celeba.txt",
     (f"{_DRIVE}0B7EVK8r0v71pblRyaVFSWGxPY0U",),
     26721026,
     "sha256:f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0",
 )
-PARTITION = Remote(
+PARTITION = RemoteFile(
     "list_eval_partition.txt",
     (f"{_DRIVE}0B7EVK8r0v71pY0NSMzRuSXJEVkk",),
     2836386,
@@ -43,7 +43,7 @@ PARTITION = Remote(
 PARTS = {"train": 0, "valid": 1, "test": 2}
 
 
-def celeba(*, path: Where = None, part: str = "all", size: int = 64, crop: int = 148) -> Pictures:
+def celeba(*, path: DataPath = None, part: str = "all", size: int = 64, crop: int = 148) -> StoredImages:
     """CelebA: 202599 photographs of faces in colour with 40 yes-or-no attributes, cut and resized to 64 x 64.
 
     `part` is all, train, valid or test; `crop` the side of the square cut from the middle of the 178 x 218 picture,
@@ -82,14 +82,14 @@ def _read(part: str, size: int, crop: int, files: list[Path], folder: Path) -> F
     if part != "all":
         number = read_partition(files[2].read_text())
         chosen = [file for file in chosen if number[file] == PARTS[part]]
-    with Tree(files[0]) as tree:
+    with FileTree(files[0]) as tree:
         faces = in_chunks(_faces(tree, chosen, size, crop))
         write_rows(folder / "pixels.npy", len(chosen), faces, "celeba")
     np.save(folder / "classes.npy", np.array([attributes[file] for file in chosen], dtype=np.uint8))
     return Factors(names, ((0.0, 1.0),) * len(names))
 
 
-def _faces(tree: Tree, chosen: list[str], size: int, crop: int) -> Iterator[np.ndarray]:
+def _faces(tree: FileTree, chosen: list[str], size: int, crop: int) -> Iterator[np.ndarray]:
     place = {PurePosixPath(name).name: name for name in tree.names}
     for file in chosen:
         if file not in place:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_integer
 
 _FILE = "coil-20-proc.zip"
-REMOTE = Remote(
+REMOTE = RemoteFile(
     _FILE,
     (
         f"https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/{_FILE}",
@@ -26,7 +26,7 @@ REMOTE = Remote(
 _NAME = re.compile(r"obj(\d+)__(\d+)\.png$")
 
 
-def coil20(*, path: Where = None, size: int = 64) -> Pictures:
+def coil20(*, path: DataPath = None, size: int = 64) -> StoredImages:
     """COIL-20: 20 things photographed on a turntable every 5 degrees, 1440 grey pictures resized to 64 x 64.
 
     `size` is the side in pixels, 128 as published. `path` is coil-20-proc.zip or the folder that was in it.
@@ -36,7 +36,7 @@ def coil20(*, path: Where = None, size: int = 64) -> Pictures:
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
-    with Tree(files[0]) as tree:
+    with FileTree(files[0]) as tree:
         rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
         if not rows:
             raise ValueError("there are no pictures named like obj1__0.png")

@@ -13,13 +13,13 @@ import h5py
 import numpy as np
 
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.npz_rows import read_array, rows_of, shape_of
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.npz_rows import iter_rows, read_array, shape_of
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 
 _FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
-REMOTE = Remote(
+REMOTE = RemoteFile(
     _FILE,
     (f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{_FILE}",),
     digest="git:d98996d3f8ee1550e06b9d4ed78d0beb478910d5",
@@ -29,7 +29,7 @@ _ROWS = 512  # read at a time: 2 MB
 _HDF5_ROWS = 23040  # a chunk of the .hdf5 has so many: fewer at a time would unpack it again and again
 
 
-def dsprites(*, path: Where = None) -> Pictures:
+def dsprites(*, path: DataPath = None) -> StoredImages:
     """dSprites as published: a white square, ellipse or heart on black, 737280 pictures of 64 x 64.
 
     The same pictures, factors and order as `sprites`, which needs no file. `path` is the .npz or .hdf5.
@@ -47,7 +47,7 @@ def _read(files: list[Path], folder: Path) -> Factors:
     with zipfile.ZipFile(files[0]) as archive:  # its pickled `metadata` is never opened
         shape, _ = shape_of(archive, "imgs")
         classes_NK, values_NK = (read_array(archive, f"latents_{kind}") for kind in ("classes", "values"))
-        return _pack(shape, rows_of(archive, "imgs", _ROWS), classes_NK, values_NK, folder)
+        return _pack(shape, iter_rows(archive, "imgs", _ROWS), classes_NK, values_NK, folder)
 
 
 def _pack(

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_integer
 
-REMOTE = Remote("CroppedYale.zip", ("http://vision.ucsd.edu/extyaleb/CroppedYaleBZip/CroppedYale.zip",))
+REMOTE = RemoteFile("CroppedYale.zip", ("http://vision.ucsd.edu/extyaleb/CroppedYaleBZip/CroppedYale.zip",))
 NAMES = ("subject", "azimuth", "elevation")
 # The name ends there: "....pgm.bad" are spoilt exposures, "..._Ambient.pgm" full scenes without the flash.
 _NAME = re.compile(r"yaleB(\d\d)_P00A([+-]\d\d\d)E([+-]\d\d)\.pgm$")
 
 
-def extended_yale_b(*, path: Where = None, size: int = 64) -> Pictures:
+def extended_yale_b(*, path: DataPath = None, size: int = 64) -> StoredImages:
     """Extended Yale B: 38 faces under 64 lights, 2414 grey photographs resized to 64 x 64.
 
     `size` is the side in pixels; the published 168 x 192 are squeezed a little. `path` is CroppedYale.zip or the
@@ -32,7 +32,7 @@ def extended_yale_b(*, path: Where = None, size: int = 64) -> Pictures:
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
-    with Tree(files[0]) as tree:
+    with FileTree(files[0]) as tree:
         rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
         faces = (resized(read_image(tree.read(rows[row]), "L", rows[row]), size) for row in sorted(rows))
         if not rows:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.storage.archive import Tree
+from unweave.data.storage.archive import FileTree
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import UserError
 
-REMOTE = Remote(
+REMOTE = RemoteFile(
     "free-spoken-digit-dataset-master.zip",
     ("https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/heads/master.zip",),
 )
@@ -35,7 +35,7 @@ _LOWEST = 50.0  # Hz
 _NAME = re.compile(r"(\d)_(\w+)_(\d+)\.wav$")
 
 
-def fsdd(*, path: Where = None, size: int = 64) -> Pictures:
+def fsdd(*, path: DataPath = None, size: int = 64) -> StoredImages:
     """Free Spoken Digits: 3000 recordings of digits by 6 speakers, as log-mel spectrograms of 64 x 64.
 
     `size` is the number of mel bands and of frames in time: 32, 64 or 128. `path` is the repository's .zip, its folder,
@@ -47,7 +47,7 @@ def fsdd(*, path: Where = None, size: int = 64) -> Pictures:
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
-    with Tree(files[0]) as tree:
+    with FileTree(files[0]) as tree:
         found = {match.groups(): name for name in tree.names if (match := _NAME.search(name))}
         if not found:
             raise ValueError("there are no recordings named like 7_jackson_32.wav")

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
-from unweave.data.storage.archive import Tree, read_image
-from unweave.data.storage.array_store import Factors, Stored, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, arrays, kept
+from unweave.data.storage.archive import FileTree, read_image
+from unweave.data.storage.array_store import Factors, StoredArrays, write_rows
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, arrays, kept
 
-REMOTE = Remote("Sprites-master.zip", ("https://github.com/YingzhenLi/Sprites/archive/refs/heads/master.zip",))
+REMOTE = RemoteFile("Sprites-master.zip", ("https://github.com/YingzhenLi/Sprites/archive/refs/heads/master.zip",))
 WORN = ("body", "bottomwear", "topwear", "hair")  # from below to above; shoes come last
 NAMES = (*WORN, "action", "direction", "frame")
 VARIANTS, FRAMES, SIDE = 6, 8, 64
@@ -34,7 +34,7 @@ _TURN = {"left": 1, "front": 2, "right": 3}
 _CELLS = {"spellcard": (0, 1, 2, 3, 4, 5, 4, 6), "walk": (8, 1, 2, 3, 4, 5, 6, 7), "slash": (0, 1, 2, 3, 4, 5, 4, 0)}
 
 
-def lpc_sprites(*, path: Where = None) -> Dataset:
+def lpc_sprites(*, path: DataPath = None) -> Dataset:
     """Sprites: 11664 videos of 8 frames, 64 x 64 in colour, of little people who walk, cast spells and slash.
 
     The last factor is the frame: video v is the pictures 8 v to 8 v + 7. `path` is the repository's .zip or folder.
@@ -43,7 +43,7 @@ def lpc_sprites(*, path: Where = None) -> Dataset:
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
-    with Tree(files[0]) as tree:
+    with FileTree(files[0]) as tree:
         sheets = [f"{layer}/{variant}.png" for layer in WORN for variant in range(VARIANTS)] + ["shoes/1.png"]
         drawings = np.stack([_phases(tree, sheet) for sheet in sheets])
     write_rows(folder / "layers.npy", len(drawings), [drawings], "lpc_sprites")
@@ -51,7 +51,7 @@ def _read(files: list[Path], folder: Path) -> Factors:
     return Factors(NAMES, (*worn, ACTIONS, DIRECTIONS, tuple(map(float, range(FRAMES)))))
 
 
-def _phases(tree: Tree, sheet: str) -> np.ndarray:
+def _phases(tree: FileTree, sheet: str) -> np.ndarray:
     """The 72 pictures [P, H, W, 4] of a sheet that are used."""
     name = next((n for n in tree.names if n.endswith(f"/{sheet}")), None)
     if name is None:
@@ -69,7 +69,7 @@ class Characters(Dataset):
 
     frames = FRAMES  # of a video, one after the other
 
-    def __init__(self, made: Stored, options: dict[str, object]) -> None:
+    def __init__(self, made: StoredArrays, options: dict[str, object]) -> None:
         super().__init__()
         self.name, self.options, self.shape = "lpc_sprites", options, (3, SIDE, SIDE)
         self.factor_names, self.factor_values = made.factors

@@ -16,9 +16,9 @@ from PIL import Image
 
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures, unpacked, whole_array
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures, unpacked, whole_array
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
 PARTS = ("all", "train", "test")
@@ -32,11 +32,11 @@ _FASHION = (
 )
 
 
-def _remotes(homes: tuple[str, ...], *about: tuple[str, int, str]) -> dict[str, list[Remote]]:
+def _remotes(homes: tuple[str, ...], *about: tuple[str, int, str]) -> dict[str, list[RemoteFile]]:
     """Images and labels of the parts; `about` has the beginning of the name, the bytes and the SHA-256 of each."""
     files = [f"{name}-ubyte.gz" for name, _, _ in about]
     made = [
-        Remote(file, tuple(home + file for home in homes), size, f"sha256:{sha256}")
+        RemoteFile(file, tuple(home + file for home in homes), size, f"sha256:{sha256}")
         for file, (_, size, sha256) in zip(files, about, strict=True)
     ]
     return {"all": made, "train": made[:2], "test": made[2:]}
@@ -58,7 +58,7 @@ FASHION = _remotes(
 )
 
 
-def mnist(*, path: Where = None, part: str = "all", size: int = 32) -> Pictures:
+def mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> StoredImages:
     """MNIST: handwritten digits, 70000 grey pictures of 28 x 28 in a black frame of 32 x 32.
 
     `part` is all, train (60000) or test (10000); `size` 28 is as published, 32 adds two black pixels all around,
@@ -68,7 +68,7 @@ def mnist(*, path: Where = None, part: str = "all", size: int = 32) -> Pictures:
     return _load("mnist", MNIST, Factors(("digit",), (digits,)), path, part, size)
 
 
-def fashion_mnist(*, path: Where = None, part: str = "all", size: int = 32) -> Pictures:
+def fashion_mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> StoredImages:
     """Fashion-MNIST: pieces of clothing, 70000 grey pictures of 28 x 28 in a black frame of 32 x 32.
 
     `part`, `size` and `path` are as for `mnist`; the files have the same names, so keep the two in different folders.
@@ -76,7 +76,9 @@ def fashion_mnist(*, path: Where = None, part: str = "all", size: int = 32) -> P
     return _load("fashion_mnist", FASHION, Factors(("class",), (CLOTHES,)), path, part, size)
 
 
-def _load(name: str, remotes: dict[str, list[Remote]], factors: Factors, path: Where, part: str, size: int) -> Pictures:
+def _load(
+    name: str, remotes: dict[str, list[RemoteFile]], factors: Factors, path: DataPath, part: str, size: int
+) -> StoredImages:
     check_choice("part", part, PARTS)
     check_integer("size", size, 8, 128)
     return pictures(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from unweave.data.storage.array_store import Factors, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.npz_rows import rows_of, shape_of
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.npz_rows import iter_rows, shape_of
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 
 Values = tuple[tuple[float | str, ...], ...]
 
@@ -36,32 +36,32 @@ _FOUR: Values = (tuple(map(float, range(4))),) * 2  # the first toy file: four o
 
 # Checksums were published for the files at the old address only; those of the archive's own parts are checked anyway.
 REMOTES = {
-    kind: Remote(f"mpi3d_{kind}.npz", tuple(f"{home}mpi3d_{kind}.npz" for home in (_HOME, _OLD)))
+    kind: RemoteFile(f"mpi3d_{kind}.npz", tuple(f"{home}mpi3d_{kind}.npz" for home in (_HOME, _OLD)))
     for kind in ("toy", "realistic", "real")
-} | {"complex": Remote("mpi3d_real_complex.npz", (f"{_DRIVE}1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",))}
+} | {"complex": RemoteFile("mpi3d_real_complex.npz", (f"{_DRIVE}1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",))}
 
 
-def mpi3d_toy(*, path: Where = None) -> Pictures:
+def mpi3d_toy(*, path: DataPath = None) -> StoredImages:
     """MPI3D toy: a robot arm holding an object, rendered simply, 1036800 pictures of 64 x 64 in colour."""
     return _load("toy", path)
 
 
-def mpi3d_realistic(*, path: Where = None) -> Pictures:
+def mpi3d_realistic(*, path: DataPath = None) -> StoredImages:
     """MPI3D realistic: a robot arm holding an object, rendered finely, 1036800 pictures of 64 x 64 in colour."""
     return _load("realistic", path)
 
 
-def mpi3d_real(*, path: Where = None) -> Pictures:
+def mpi3d_real(*, path: DataPath = None) -> StoredImages:
     """MPI3D real: photographs of a robot arm holding an object, 1036800 pictures of 64 x 64 in colour."""
     return _load("real", path)
 
 
-def mpi3d_complex(*, path: Where = None) -> Pictures:
+def mpi3d_complex(*, path: DataPath = None) -> StoredImages:
     """MPI3D complex: photographs of a robot arm holding everyday things, 460800 pictures of 64 x 64 in colour."""
     return _load("complex", path)
 
 
-def _load(kind: str, path: Where) -> Pictures:
+def _load(kind: str, path: DataPath) -> StoredImages:
     read: Callable[[list[Path], Path], Factors] = partial(_read, kind)
     return pictures(f"mpi3d_{kind}", [REMOTES[kind]], path, {}, read)
 
@@ -73,7 +73,7 @@ def _read(kind: str, files: list[Path], folder: Path) -> Factors:
             raise ValueError(f"array 'images' is {dtype} {shape}, not bytes [N, H, W, 3]")
         values = _values(kind, shape[0])
         rows = max(1, 50_000_000 // math.prod(shape[1:]))
-        write_rows(folder / "pixels.npy", shape[0], rows_of(archive, "images", rows), f"mpi3d_{kind}")
+        write_rows(folder / "pixels.npy", shape[0], iter_rows(archive, "images", rows), f"mpi3d_{kind}")
     return Factors(NAMES, values)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from unweave.data.storage.archive import Tree, read_image, resized
+from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
 _HOME = "https://github.com/brendenlake/omniglot/raw/master/python/"
@@ -24,14 +24,14 @@ _FILES = {
     "evaluation": (6462886, "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee"),
 }
 REMOTES = {
-    part: Remote(f"images_{part}.zip", (f"{_HOME}images_{part}.zip",), size, f"sha256:{sha256}")
+    part: RemoteFile(f"images_{part}.zip", (f"{_HOME}images_{part}.zip",), size, f"sha256:{sha256}")
     for part, (size, sha256) in _FILES.items()
 }
 NAMES = ("alphabet", "character", "drawer")
 _NAME = re.compile(r"([^/]+)/character(\d+)/\d+_(\d+)\.png$")
 
 
-def omniglot(*, path: Where = None, part: str = "all", size: int = 64) -> Pictures:
+def omniglot(*, path: DataPath = None, part: str = "all", size: int = 64) -> StoredImages:
     """Omniglot: 1623 characters of 50 alphabets by 20 people each, 32460 drawings, white on black, of 64 x 64.
 
     `part` is all, background (30 alphabets) or evaluation (20); `size` the side in pixels, 105 as published. `path` is
@@ -46,7 +46,7 @@ def omniglot(*, path: Where = None, part: str = "all", size: int = 64) -> Pictur
 
 def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
     with ExitStack() as stack:
-        trees = [stack.enter_context(Tree(file)) for file in files]
+        trees = [stack.enter_context(FileTree(file)) for file in files]
         rows = dict(sorted(_rows(trees, part)))
         if not rows:
             raise ValueError(f"there are no pictures named like Greek/character01/0394_01.png in part={part!r}")
@@ -60,7 +60,7 @@ def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
     return Factors(NAMES, tuple(tuple(column) for column in values))
 
 
-def _rows(trees: list[Tree], part: str) -> Iterator[tuple[tuple[str, int, int], tuple[Tree, str]]]:
+def _rows(trees: list[FileTree], part: str) -> Iterator[tuple[tuple[str, int, int], tuple[FileTree, str]]]:
     """Alphabet, number of the character, drawer, and where that drawing is."""
     for tree in trees:
         for name in tree.names:
@@ -69,7 +69,7 @@ def _rows(trees: list[Tree], part: str) -> Iterator[tuple[tuple[str, int, int], 
                 yield (match[1], int(match[2]), int(match[3])), (tree, name)
 
 
-def _drawing(tree: Tree, name: str, size: int) -> np.ndarray:
+def _drawing(tree: FileTree, name: str, size: int) -> np.ndarray:
     """Published ink is 0 on paper 1; here the stroke is bright, as in MNIST."""
     inverted: Image.Image = ImageOps.invert(read_image(tree.read(name), "L", name))
     return resized(inverted, size)

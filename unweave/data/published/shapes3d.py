@@ -11,11 +11,11 @@ import h5py
 import numpy as np
 
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.stored_images import StoredImages
 
-REMOTE = Remote(
+REMOTE = RemoteFile(
     "3dshapes.h5",
     ("https://storage.googleapis.com/3d-shapes/3dshapes.h5",),
     267573662,
@@ -25,7 +25,7 @@ NAMES = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
 SHAPES = ("cube", "cylinder", "sphere", "capsule")
 
 
-def shapes3d(*, path: Where = None) -> Pictures:
+def shapes3d(*, path: DataPath = None) -> StoredImages:
     """3D Shapes as published: an object in a coloured room, 480000 pictures of 64 x 64 in colour.
 
     `rooms` is a look-alike that needs no file. `path` is 3dshapes.h5.

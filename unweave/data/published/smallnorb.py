@@ -15,9 +15,9 @@ from PIL import Image
 
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, grid_order, in_chunks, write_rows
-from unweave.data.storage.download import Remote
-from unweave.data.storage.source import Where, pictures, unpacked, whole_array
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.source import DataPath, pictures, unpacked, whole_array
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
 NAMES = ("category", "instance", "elevation", "azimuth", "lighting")
@@ -39,15 +39,15 @@ _FILES = {
 }
 
 
-def _remote(instances: str, kind: str, size: int, sha256: str) -> Remote:
+def _remote(instances: str, kind: str, size: int, sha256: str) -> RemoteFile:
     file = f"smallnorb-5x{instances}x9x18x6x2x96x96-{kind}.mat.gz"
-    return Remote(file, (_HOME + file,), size, f"sha256:{sha256}")
+    return RemoteFile(file, (_HOME + file,), size, f"sha256:{sha256}")
 
 
 REMOTES = {part: [_remote(*row) for row in rows] for part, rows in _FILES.items()}
 
 
-def smallnorb(*, path: Where = None, part: str = "all", size: int = 64, camera: int = 0) -> Pictures:
+def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camera: int = 0) -> StoredImages:
     """SmallNORB: grey photographs of 50 toys, turned and lit in many ways, 48600 pictures of 64 x 64.
 
     `part` is all, train or test (five toys of each category); `size` the side in pixels, 96 as published; `camera` 0

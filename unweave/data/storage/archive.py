@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 
-class Tree:
+class FileTree:
     """A folder, a zip or a tar archive. Names are in the order of the archive, those of a folder sorted.
 
     A folder's own name begins its names, so that they look as they would in an archive of it.
@@ -42,7 +42,7 @@ class Tree:
             return file.read()
         return (self.path.parent / name).read_bytes()
 
-    def __enter__(self) -> Tree:
+    def __enter__(self) -> FileTree:
         return self
 
     def __exit__(

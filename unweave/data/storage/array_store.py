@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unweave.data.storage.cache import cache_dir
-from unweave.data.storage.memmap import mapped
-from unweave.data.storage.progress import task
+from unweave.data.storage.memmap import open_memmap
+from unweave.data.storage.progress import progress_task
 from unweave.errors import UserError
 
 _FACTORS = "factors.json"
@@ -30,12 +30,12 @@ class Factors(NamedTuple):
     values: tuple[tuple[float | str, ...], ...]
 
 
-class Stored(NamedTuple):
+class StoredArrays(NamedTuple):
     arrays: dict[str, np.ndarray]
     factors: Factors
 
 
-def stored(key: str, make: Callable[[Path], Factors]) -> Stored:
+def load_or_build(key: str, make: Callable[[Path], Factors]) -> StoredArrays:
     """The arrays under this key. On first use `make` writes them, as .npy files, into the folder it is given."""
     home = cache_dir() / "files"
     try:
@@ -56,7 +56,7 @@ def stored(key: str, make: Callable[[Path], Factors]) -> Stored:
     return _read(home / key)
 
 
-def _made(folder: Path, make: Callable[[Path], Factors]) -> Stored:
+def _made(folder: Path, make: Callable[[Path], Factors]) -> StoredArrays:
     try:
         factors = make(folder)
         (folder / _FACTORS).write_text(json.dumps(factors._asdict()))
@@ -77,10 +77,10 @@ def _move(fresh: Path, final: Path) -> None:
         os.rename(fresh, final)
 
 
-def _read(folder: Path) -> Stored:
+def _read(folder: Path) -> StoredArrays:
     told = json.loads((folder / _FACTORS).read_text())
     factors = Factors(tuple(told["names"]), tuple(tuple(values) for values in told["values"]))
-    return Stored({path.stem: mapped(path) for path in folder.glob("*.npy")}, factors)
+    return StoredArrays({path.stem: open_memmap(path) for path in folder.glob("*.npy")}, factors)
 
 
 def write_rows(path: Path, rows: int, chunks: Iterable[np.ndarray], what: str) -> None:
@@ -88,7 +88,7 @@ def write_rows(path: Path, rows: int, chunks: Iterable[np.ndarray], what: str) -
     if rows < 1:
         raise ValueError("it holds no pictures")
     done = 0
-    with open(path, "wb") as file, task(f"converting {what}", rows, "") as step:
+    with open(path, "wb") as file, progress_task(f"converting {what}", rows, "") as step:
         for chunk in chunks:
             if not done:
                 head = {"descr": chunk.dtype.str, "fortran_order": False, "shape": (rows, *chunk.shape[1:])}

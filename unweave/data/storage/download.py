@@ -14,7 +14,7 @@ from typing import IO, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from unweave.data.storage.progress import task
+from unweave.data.storage.progress import progress_task
 from unweave.errors import UserError
 from unweave.version import __version__
 
@@ -28,7 +28,7 @@ _TRIES = 5  # of one address that breaks off but gives something each time
 _BLOCK = 1 << 20
 
 
-class Remote(NamedTuple):
+class RemoteFile(NamedTuple):
     """A file that somebody publishes."""
 
     file: str  # its name
@@ -41,7 +41,7 @@ class _Failed(Exception):
     """Why one address did not give the file."""
 
 
-def fetch(name: str, remote: Remote, folder: Path) -> Path:
+def fetch(name: str, remote: RemoteFile, folder: Path) -> Path:
     """The file, downloaded into the folder unless it is there. `name` is the data set, for messages."""
     path, part = folder / remote.file, folder / f"{remote.file}.part"
     if path.is_file():
@@ -80,7 +80,7 @@ def digest_of(path: Path, kind: str) -> str:
     return made.hexdigest()
 
 
-def wrong_digest(path: Path, remote: Remote) -> str:
+def wrong_digest(path: Path, remote: RemoteFile) -> str:
     """What is wrong with the file's checksum, in words; "" if it is right or none is published."""
     kind, _, expected = remote.digest.partition(":")
     found = digest_of(path, kind) if kind else ""
@@ -125,7 +125,7 @@ def _discard_empty(part: Path, file: IO[bytes]) -> None:
             part.unlink()
 
 
-def _download(url: str, file: IO[bytes], remote: Remote) -> None:
+def _download(url: str, file: IO[bytes], remote: RemoteFile) -> None:
     """The rest of the file, then its checksum; a wrong one empties the file."""
     for _ in range(_TRIES):
         before = file.seek(0, os.SEEK_END)
@@ -148,7 +148,7 @@ def _download(url: str, file: IO[bytes], remote: Remote) -> None:
         raise _Failed(wrong)
 
 
-def _append(url: str, file: IO[bytes], remote: Remote) -> None:
+def _append(url: str, file: IO[bytes], remote: RemoteFile) -> None:
     """One request for what is missing."""
     have = file.seek(0, os.SEEK_END)
     if have and have == remote.size:
@@ -172,14 +172,14 @@ def _append(url: str, file: IO[bytes], remote: Remote) -> None:
         _receive(answer, file, have, remote)
 
 
-def _receive(answer: HTTPResponse, file: IO[bytes], have: int, remote: Remote) -> None:
+def _receive(answer: HTTPResponse, file: IO[bytes], have: int, remote: RemoteFile) -> None:
     length = answer.headers.get("Content-Length")
     total = have + int(length) if length else None
     if answer.headers.get_content_type() == "text/html":
         raise _Failed("answers with a web page instead of the file")
     if remote.size is not None and total not in (None, remote.size):
         raise _Failed(f"offers {total} bytes, not the published {remote.size}")
-    with task(f"downloading {remote.file}", total or remote.size, "B") as step:
+    with progress_task(f"downloading {remote.file}", total or remote.size, "B") as step:
         while block := answer.read(_BLOCK):
             file.write(block)
             have += len(block)

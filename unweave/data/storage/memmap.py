@@ -28,7 +28,7 @@ def memory_limit() -> int:
         return 8 << 30
 
 
-def mapped(path: Path) -> np.ndarray:
+def open_memmap(path: Path) -> np.ndarray:
     """The array of an .npy file without reading it. Writing to it would change memory only, never the file."""
     array = np.load(path, mmap_mode="c", allow_pickle=False)
     pages = getattr(array, "_mmap", None)
@@ -38,7 +38,7 @@ def mapped(path: Path) -> np.ndarray:
     return array
 
 
-class Writer:
+class MemmapWriter:
     """An .npy file of rows of bytes, written one after the other. It gets its name when all went well, else it goes."""
 
     def __init__(self, path: Path) -> None:
@@ -52,7 +52,7 @@ class Writer:
         self.row_shape, self.rows = row.shape, self.rows + 1
         self.file.write(np.ascontiguousarray(row).tobytes())
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> MemmapWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -19,7 +19,7 @@ def array_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype]
     return shape, dtype
 
 
-def rows_of(archive: zipfile.ZipFile, name: str, rows: int) -> Iterator[np.ndarray]:
+def iter_rows(archive: zipfile.ZipFile, name: str, rows: int) -> Iterator[np.ndarray]:
     """The array in chunks of so many rows."""
     with archive.open(f"{name}.npy") as file:
         shape, dtype = array_header(file, name)
@@ -43,4 +43,4 @@ def shape_of(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.d
 def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     """A whole array, for small ones."""
     shape, _ = shape_of(archive, name)
-    return np.concatenate(list(rows_of(archive, name, max(1, shape[0]))))
+    return np.concatenate(list(iter_rows(archive, name, max(1, shape[0]))))

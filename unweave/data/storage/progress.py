@@ -14,7 +14,7 @@ _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
-def watching(observer: Observer) -> Iterator[None]:
+def observe_progress(observer: Observer) -> Iterator[None]:
     """Inside, the observer is told instead of a bar drawn."""
     before = _observer.set(observer)
     try:
@@ -24,7 +24,7 @@ def watching(observer: Observer) -> Iterator[None]:
 
 
 @contextmanager
-def task(what: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def progress_task(what: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """A function to call with the amount done so far. Without an observer it moves a bar, on a terminal only."""
     observer = _observer.get()
     if observer is not None:

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from unweave.data.storage.array_store import Factors, Stored, stored
+from unweave.data.storage.array_store import Factors, StoredArrays, load_or_build
 from unweave.data.storage.cache import cache_dir
-from unweave.data.storage.download import Remote, fetch, wrong_digest
-from unweave.data.storage.stored_images import Pictures
+from unweave.data.storage.download import RemoteFile, fetch, wrong_digest
+from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import UserError
 
-Where = str | os.PathLike[str] | None
+DataPath = str | os.PathLike[str] | None
 Read = Callable[[list[Path], Path], Factors]  # reads the files, writes .npy arrays into the folder
 
 _PLACES = ("", "raw", "Anno", "Eval", "Img")  # where else in a given folder files are often kept
@@ -33,15 +33,27 @@ _DAMAGED = (
 
 
 def pictures(
-    name: str, remotes: Sequence[Remote], path: Where, options: dict[str, object], read: Read, *, tree: bool = False
-) -> Pictures:
+    name: str,
+    remotes: Sequence[RemoteFile],
+    path: DataPath,
+    options: dict[str, object],
+    read: Read,
+    *,
+    tree: bool = False,
+) -> StoredImages:
     """The set made of these files; see `arrays`."""
-    return Pictures(name, arrays(name, remotes, path, options, read, tree=tree), kept(path, options))
+    return StoredImages(name, arrays(name, remotes, path, options, read, tree=tree), kept(path, options))
 
 
 def arrays(
-    name: str, remotes: Sequence[Remote], path: Where, options: dict[str, object], read: Read, *, tree: bool = False
-) -> Stored:
+    name: str,
+    remotes: Sequence[RemoteFile],
+    path: DataPath,
+    options: dict[str, object],
+    read: Read,
+    *,
+    tree: bool = False,
+) -> StoredArrays:
     """What `read` makes of the files, made once and kept in the cache for these files and options.
 
     With `tree` the files are archives, and a folder with what was in them will do as well.
@@ -55,15 +67,15 @@ def arrays(
         with readable(name, files):
             return read(files, folder)
 
-    return stored(f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}", make)
+    return load_or_build(f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}", make)
 
 
-def kept(path: Where, options: dict[str, object]) -> dict[str, object]:
+def kept(path: DataPath, options: dict[str, object]) -> dict[str, object]:
     """The options that re-create a set from anywhere."""
     return options if path is None else {"path": str(Path(path).expanduser().resolve()), **options}
 
 
-def find(name: str, remotes: Sequence[Remote], path: Where, tree: bool = False) -> list[Path]:
+def find(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: bool = False) -> list[Path]:
     """The files at the path a user gave."""
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"data '{name}': path={path!r} is not accepted; give a file or folder")
@@ -102,7 +114,7 @@ def fingerprint(paths: Sequence[Path]) -> str:
     return made.hexdigest()
 
 
-def check_copies(name: str, files: Sequence[Path], remotes: Sequence[Remote]) -> None:
+def check_copies(name: str, files: Sequence[Path], remotes: Sequence[RemoteFile]) -> None:
     """A copy as long as the published file must be the published file; another length is somebody's own version."""
     known = {remote.file: remote for remote in remotes}
     for file in files:

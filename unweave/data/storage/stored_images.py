@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
-from unweave.data.storage.array_store import Stored
+from unweave.data.storage.array_store import StoredArrays
 from unweave.data.storage.memmap import memory_limit
 from unweave.data.storage.readahead import take_rows
 
 
-class Pictures(Dataset):
+class StoredImages(Dataset):
     """Pictures of a published file.
 
     The arrays are `pixels` [N, H, W] or [N, H, W, C] in 0..255, or `bits` [N, H, W / 8] of eight black or white pixels
@@ -25,7 +25,7 @@ class Pictures(Dataset):
     and as many of them as have `room` on the device lie there while it trains.
     """
 
-    def __init__(self, name: str, made: Stored, options: dict[str, object]) -> None:
+    def __init__(self, name: str, made: StoredArrays, options: dict[str, object]) -> None:
         super().__init__()
         self.name, self.options = name, options
         self.factor_names, self.factor_values = made.factors
@@ -36,8 +36,8 @@ class Pictures(Dataset):
         self.shape = (pixels.shape[3] if pixels.ndim == 4 else 1, height, width * 8 if self.packed else width)
         if self.grid and math.prod(self.factor_sizes) != self.size:
             raise ValueError(f"{self.size} pictures are no grid of {self.factor_sizes}")
-        self.room = memory_limit()
-        self.resident = pixels.nbytes <= self.room
+        self.device_cache_limit = memory_limit()
+        self.resident = pixels.nbytes <= self.device_cache_limit
         self.pixels: Tensor
         self.classes: Tensor
         self.shift_8: Tensor

@@ -100,7 +100,7 @@ class TableGroups:
 Grouping = GridGroups | TableGroups
 
 
-def all_numbers(data: Dataset) -> Tensor:
+def all_indices(data: Dataset) -> Tensor:
     """The numbers of all observations, where the data is."""
     return torch.arange(data.size, device=next(data.buffers(), torch.empty(0)).device)
 
@@ -109,7 +109,7 @@ def group_by(data: Dataset, by: tuple[int, ...]) -> Grouping:
     """The groups of observations that share these factors."""
     if data.grid:
         return GridGroups(data.factor_sizes, by)
-    return TableGroups(data.factors(all_numbers(data)), by, data.factor_sizes)
+    return TableGroups(data.factors(all_indices(data)), by, data.factor_sizes)
 
 
 def other_member(groups: Grouping, bits_B: Tensor, index_B: Tensor) -> Tensor:

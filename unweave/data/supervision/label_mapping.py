@@ -10,22 +10,22 @@ import torch
 
 from unweave.data.dataset import Dataset
 from unweave.data.ranges import Span, class_of, span_text
-from unweave.data.supervision.groups import all_numbers
+from unweave.data.supervision.groups import all_indices
 from unweave.data.supervision.labels import LabelledSet, label_sizes
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Labels
 from unweave.data.user.arrays import Arrays
-from unweave.data.user.factor_table import shown
+from unweave.data.user.factor_table import repr_value
 
 
-class Told(NamedTuple):
+class LabelMapping(NamedTuple):
     """What a run was told about one factor."""
 
     factor: str
     classes: dict[float | str, int]  # the model's class of each value of the factor
     size: int  # how many classes the model has
     spans: tuple[Span, ...] = ()  # if it is continuous and was cut: from where to where each value stands for
-    known: frozenset[int] = frozenset()  # the observations it was told of
+    labelled_indices: frozenset[int] = frozenset()  # the observations it was told of
 
     def names(self) -> list[str]:
         """What each of the model's classes is called: the value it stands for, or several, or from where to where."""
@@ -36,10 +36,10 @@ class Told(NamedTuple):
         if self.spans and places:  # neighbours, for only these are ever made one class
             return span_text((self.spans[places[0]][0], self.spans[places[-1]][1]))
         values = list(self.classes)
-        return " or ".join(plain(values[place]) for place in places)
+        return " or ".join(format_value(values[place]) for place in places)
 
     @property
-    def several(self) -> bool:
+    def many_to_one(self) -> bool:
         """Whether a class may stand for several values."""
         return bool(self.spans) or len(self.classes) > self.size
 
@@ -48,9 +48,9 @@ class Told(NamedTuple):
         return np.array([*self.classes.values(), -1])[class_of(self.spans, numbers_N)]
 
 
-def plain(value: float | str) -> str:
+def format_value(value: float | str) -> str:
     """A value of a factor as people read it."""
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else repr_value(value)
 
 
 def class_values(data: Dataset, k: int) -> tuple[float | str, ...]:
@@ -65,14 +65,14 @@ def spans_of(data: Dataset, k: int) -> tuple[Span, ...]:
 def value_name(data: Dataset, k: int, number: int) -> str:
     """What a class of a factor is called."""
     spans = spans_of(data, k)
-    return span_text(spans[number]) if spans else plain(class_values(data, k)[number])
+    return span_text(spans[number]) if spans else format_value(class_values(data, k)[number])
 
 
-def exact_numbers(data: Any, k: int) -> np.ndarray:
+def exact_values(data: Any, k: int) -> np.ndarray:
     """The numbers of a continuous factor as the table has them, of every observation; nan where it has none."""
-    index_N = all_numbers(data)
+    index_N = all_indices(data)
     while isinstance(getattr(data, "data", None), Dataset):  # a view on the set that has the table
-        index_N, data = data.origin(index_N) if hasattr(data, "origin") else index_N, data.data
+        index_N, data = data.base_index(index_N) if hasattr(data, "base_index") else index_N, data.data
     if isinstance(data, Arrays):
         return data.table.numbers_NK[index_N.cpu().numpy(), k]
     return data.values(index_N)[:, k].double().cpu().numpy()
@@ -80,51 +80,51 @@ def exact_numbers(data: Any, k: int) -> np.ndarray:
 
 def labelled_set(data: Dataset, supervision: str, seed: int) -> LabelledSet | None:
     """The observations that a run of this seed has labels of; None if it learns from something else."""
-    want = read_supervision(supervision, data)
-    if not isinstance(want, Labels):
+    spec = read_supervision(supervision, data)
+    if not isinstance(spec, Labels):
         return None
-    chosen = seed if want.seed is None else want.seed
-    return LabelledSet(data, want, torch.tensor(chosen, device=all_numbers(data).device))
+    chosen = seed if spec.seed is None else spec.seed
+    return LabelledSet(data, spec, torch.tensor(chosen, device=all_indices(data).device))
 
 
-def told_factors(used: LabelledSet) -> list[Told]:
+def label_mappings(used: LabelledSet) -> list[LabelMapping]:
     """The labelled factors in their order: made coarser and renamed as the labels were, without mistakes."""
     data, found = used.data, []
-    for number, k in enumerate(used.want.factors):
+    for number, k in enumerate(used.spec.factors):
         values = class_values(data, k)
-        classes = dict(zip(values, used.meaning(number).tolist(), strict=True))
-        found.append(Told(data.factor_names[k], classes, used.sizes[number], spans_of(data, k)))
+        classes = dict(zip(values, used.class_labels(number).tolist(), strict=True))
+        found.append(LabelMapping(data.factor_names[k], classes, used.sizes[number], spans_of(data, k)))
     return found
 
 
-def told_observations(used: LabelledSet) -> list[Told]:
+def label_mappings_with_indices(used: LabelledSet) -> list[LabelMapping]:
     """The same, with the observations whose label was used."""
     index_N, labels_NL = (part.cpu() for part in used.table)
     return [
-        told._replace(known=frozenset(index_N[labels_NL[:, number] >= 0].tolist()))
-        for number, told in enumerate(told_factors(used))
+        mapping._replace(labelled_indices=frozenset(index_N[labels_NL[:, number] >= 0].tolist()))
+        for number, mapping in enumerate(label_mappings(used))
     ]
 
 
-def label_notes(supervision: str, data: Dataset) -> list[str]:
+def describe_labels(supervision: str, data: Dataset) -> list[str]:
     """What one should know of the classes that labels make, a line each; nothing of other supervision."""
-    want = read_supervision(supervision, data)
-    if not isinstance(want, Labels):
+    spec = read_supervision(supervision, data)
+    if not isinstance(spec, Labels):
         return []
-    sizes = label_sizes(data, want)
-    cuts = [_cut_note(data, k, size) for k, size in zip(want.factors, sizes) if data.kinds[k] == "continuous"]
-    return cuts + [note for k in want.factors for note in _spelling_notes(data, k)]
+    sizes = label_sizes(data, spec)
+    cuts = [_cut_note(data, k, size) for k, size in zip(spec.factors, sizes) if data.factor_types[k] == "continuous"]
+    return cuts + [note for k in spec.factors for note in _spelling_notes(data, k)]
 
 
 def _cut_note(data: Dataset, k: int, size: int) -> str:
     """Of a continuous factor, which has no classes by itself."""
-    name, numbers = data.factor_names[k], exact_numbers(data, k)
+    name, numbers = data.factor_names[k], exact_values(data, k)
     known = np.unique(numbers[~np.isnan(numbers)])
     made = "are cut into" if size < len(known) else "make"
     fewer = f'; for fewer give bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""
     return (
-        f"labels of {name!r} are continuous: {len(known):,} different numbers from {shown(known[0])} to "
-        f"{shown(known[-1])} {made} {size} classes{fewer}"
+        f"labels of {name!r} are continuous: {len(known):,} different numbers from {repr_value(known[0])} to "
+        f"{repr_value(known[-1])} {made} {size} classes{fewer}"
     )
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import Grouping, TableGroups, all_numbers, group_by, other_member
-from unweave.data.supervision.specs import Change, Clips, Groups, Listed, Match, Rank, Share, Triplets
+from unweave.data.supervision.groups import Grouping, TableGroups, all_indices, group_by, other_member
+from unweave.data.supervision.specs import ChangedPairs, Clips, FilePairs, Groups, Match, Rank, SharedPairs, Triplets
 from unweave.data.user.pair_lists import read_pairs
 from unweave.data.views import frames_of
 from unweave.errors import UserError
@@ -59,18 +59,18 @@ class PairsByChange:
 
     pool = None
 
-    def __init__(self, data: Dataset, want: Change) -> None:
-        self.data, self.want = data, want
+    def __init__(self, data: Dataset, spec: ChangedPairs) -> None:
+        self.data, self.spec = data, spec
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
-        data, want, index_B = self.data, self.want, plan["x"]
-        k_B = torch.full_like(index_B, want.low)
-        if want.high > want.low:
-            k_B = want.low + random_integers(fold(key, "k"), (index_B.shape[0],), want.high - want.low + 1)
-        if want.rule == "dlib":
+        data, spec, index_B = self.data, self.spec, plan["x"]
+        k_B = torch.full_like(index_B, spec.low)
+        if spec.high > spec.low:
+            k_B = spec.low + random_integers(fold(key, "k"), (index_B.shape[0],), spec.high - spec.low + 1)
+        if spec.rule == "dlib":
             k_B = 1 + (random_bits(fold(key, "one"), (index_B.shape[0],)) & 1) * (k_B - 1)
-        chosen_BK = choose_factors(fold(key, "which"), k_B, want.factors, len(data.factor_sizes))
-        draw = redraw_factors if want.rule == "dlib" else change_factors
+        chosen_BK = choose_factors(fold(key, "which"), k_B, spec.factors, len(data.factor_sizes))
+        draw = redraw_factors if spec.rule == "dlib" else change_factors
         factors_BK = draw(fold(key, "values"), data.factors(index_B), chosen_BK, data.factor_sizes)
         return {"pair": data.index(factors_BK), "changed": k_B}
 
@@ -78,8 +78,8 @@ class PairsByChange:
 class PairsByShare:
     """Partners that share some factors, uniform among the other observations that do."""
 
-    def __init__(self, data: Dataset, want: Share) -> None:
-        self.data, self.groups = data, group_by(data, want.by)
+    def __init__(self, data: Dataset, spec: SharedPairs) -> None:
+        self.data, self.groups = data, group_by(data, spec.by)
         self.pool = _pool(data, [self.groups], 2)
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
@@ -89,22 +89,22 @@ class PairsByShare:
         return {"pair": pair_B, "changed": differs_BK.sum(1)}
 
 
-class PairsListed:
+class PairsFromFile:
     """The pairs of a file, all equally likely and either picture of one as x."""
 
     pool = None
 
-    def __init__(self, data: Dataset, want: Listed) -> None:
-        self.pairs = read_pairs(want.file, data, want.fingerprint)
-        device = all_numbers(data).device
+    def __init__(self, data: Dataset, spec: FilePairs) -> None:
+        self.pairs = read_pairs(spec.file, data, spec.fingerprint)
+        device = all_indices(data).device
         self.index_L2 = self.pairs.index_L2.to(device)
         self.shared_L = None if self.pairs.shared_L is None else self.pairs.shared_L.to(device)
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
         row_B, x_B, pair_B = self._drawn(key, plan["x"].shape[0])
-        fields = {"x": x_B, "number": x_B, "pair": pair_B}
+        fields = {"x": x_B, "x_index": x_B, "pair": pair_B}
         fields |= {} if self.shared_L is None else {"shared": self.shared_L[row_B]}
-        return fields | ({"second": self._drawn(fold(key, "second"), len(x_B))[1]} if "second" in plan else {})
+        return fields | ({"x_other": self._drawn(fold(key, "second"), len(x_B))[1]} if "x_other" in plan else {})
 
     def _drawn(self, key: Tensor, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         row_B = random_integers(fold(key, "row"), (batch,), len(self.index_L2))
@@ -115,8 +115,8 @@ class PairsListed:
 class PairsByMatch:
     """Partners that share either the content or the style, with equal odds (Tran et al. 2021)."""
 
-    def __init__(self, data: Dataset, want: Match) -> None:
-        self.content, self.style = group_by(data, want.content), group_by(data, want.style)
+    def __init__(self, data: Dataset, spec: Match) -> None:
+        self.content, self.style = group_by(data, spec.content), group_by(data, spec.style)
         self.pool = _pool(data, [self.content, self.style], 2)
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
@@ -130,10 +130,10 @@ class PairsByMatch:
 class TripletsBy:
     """Another observation that shares some factors, and one that differs in at least one of them."""
 
-    def __init__(self, data: Dataset, want: Triplets) -> None:
-        self.groups = group_by(data, want.by)
+    def __init__(self, data: Dataset, spec: Triplets) -> None:
+        self.groups = group_by(data, spec.by)
         if self.groups.groups < 2:
-            names = [data.factor_names[k] for k in want.by]
+            names = [data.factor_names[k] for k in spec.by]
             raise UserError(f"triplets(by={names}) needs observations that differ in it; data {data.name!r} has none")
         self.pool = _pool(data, [self.groups], 2)
 
@@ -147,13 +147,13 @@ class TripletsBy:
 class Ranking:
     """Which of x and an independent second observation has more of a factor."""
 
-    def __init__(self, data: Dataset, want: Rank) -> None:
-        self.data, self.want = data, want
-        self.pool = _pool(data, [group_by(data, (want.factor,))], 1)
+    def __init__(self, data: Dataset, spec: Rank) -> None:
+        self.data, self.spec = data, spec
+        self.pool = _pool(data, [group_by(data, (spec.factor,))], 1)
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
         # by value, not by class: a continuous factor has more values than classes
-        mine_B, other_B = (self.data.values(plan[field])[:, self.want.factor] for field in ("x", "second"))
+        mine_B, other_B = (self.data.values(plan[field])[:, self.spec.factor] for field in ("x", "x_other"))
         return {"order": (mine_B - other_B).sign().long()}
 
 
@@ -162,12 +162,12 @@ class GroupSets:
 
     pool = None
 
-    def __init__(self, data: Dataset, want: Groups) -> None:
-        self.want, self.groups = want, group_by(data, want.by)
-        names = [data.factor_names[k] for k in want.by]
-        if self.groups.members < want.size:
+    def __init__(self, data: Dataset, spec: Groups) -> None:
+        self.spec, self.groups = spec, group_by(data, spec.by)
+        names = [data.factor_names[k] for k in spec.by]
+        if self.groups.members < spec.size:
             raise UserError(
-                f"groups(by={names}, size={want.size}): the largest group of data {data.name!r} has "
+                f"groups(by={names}, size={spec.size}): the largest group of data {data.name!r} has "
                 f"{self.groups.members} observations; give a smaller size"
             )
         self.names, self.usable = names, self._usable()
@@ -177,12 +177,12 @@ class GroupSets:
         """The numbers of the groups that are large enough, if not all of them are."""
         if not isinstance(self.groups, TableGroups):
             return None
-        enough_P = self.groups.counts_P >= self.want.size
+        enough_P = self.groups.counts_P >= self.spec.size
         return None if bool(enough_P.all()) else enough_P.nonzero()[:, 0]
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
         batch = plan["x"].shape[0]
-        if not self.want.distinct:
+        if not self.spec.distinct:
             number_B = random_integers(fold(key, "group"), (batch,), self.count)
         elif batch <= self.count:
             number_B = permuted(fold(key, "group"), torch.arange(batch, device=key.device), self.count)
@@ -191,7 +191,7 @@ class GroupSets:
                 f"batch {batch} is too large for groups(by={self.names}, distinct=True); there are {self.count} groups"
             )
         group_B = number_B if self.usable is None else self.usable[number_B]
-        rank_BS = without_repetition(fold(key, "members"), self.groups.count(group_B), self.want.size)
+        rank_BS = without_repetition(fold(key, "members"), self.groups.count(group_B), self.spec.size)
         return {"groups": self.groups.at(group_B[:, None].expand_as(rank_BS), rank_BS), "group_id": number_B}
 
 
@@ -200,22 +200,22 @@ class VideoClips:
 
     pool = None
 
-    def __init__(self, data: Dataset, want: Clips) -> None:
-        self.want, self.frames = want, frames_of(data)
+    def __init__(self, data: Dataset, spec: Clips) -> None:
+        self.spec, self.frames = spec, frames_of(data)
         self.videos = data.size // self.frames
-        self.starts = self.frames - (want.length - 1) * want.stride
+        self.starts = self.frames - (spec.length - 1) * spec.stride
 
     def __call__(self, key: Tensor, plan: Fields) -> Fields:
-        batch, want = plan["x"].shape[0], self.want
+        batch, spec = plan["x"].shape[0], self.spec
         video_B = random_integers(fold(key, "video"), (batch,), self.videos)
         start_B = random_integers(fold(key, "start"), (batch,), self.starts)
-        frame_S = torch.arange(want.length, device=key.device) * want.stride
+        frame_S = torch.arange(spec.length, device=key.device) * spec.stride
         return {"clips": (video_B * self.frames + start_B)[:, None] + frame_S}
 
 
 def _pool(data: Dataset, groupings: list[Grouping], size: int) -> Tensor | None:
     """The observations whose groups have at least this size, if not all are such."""
-    enough_N = torch.ones_like(all_numbers(data), dtype=torch.bool)
+    enough_N = torch.ones_like(all_indices(data), dtype=torch.bool)
     for groups in groupings:
         if isinstance(groups, TableGroups):
             enough_N = enough_N & groups.crowded(size)

@@ -20,23 +20,23 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from unweave.data.callspec import parse_call
-from unweave.data.dataset import Dataset, about_of
+from unweave.data.dataset import Dataset, source_info_of
 from unweave.data.supervision.labels import most_labels
 from unweave.data.supervision.specs import (
-    KINDS,
-    Change,
+    SUPERVISION_KINDS,
+    ChangedPairs,
     Clips,
+    FilePairs,
     Groups,
     Labels,
-    Listed,
     Match,
-    Nothing,
+    NoSupervision,
     Rank,
-    Share,
+    SharedPairs,
     Supervision,
     Triplets,
     can_change,
-    hint,
+    supervision_hint,
 )
 from unweave.data.views import frames_of
 from unweave.errors import UserError, check_choice
@@ -124,7 +124,7 @@ def _other_columns(names: Sequence[str]) -> str:
 
 def _left_out(data: Dataset) -> dict[str, str]:
     """The columns of a table that are no factors, and why."""
-    about = about_of(data)
+    about = source_info_of(data)
     return getattr(getattr(about, "joined", about), "left_out", None) or {}
 
 
@@ -141,16 +141,16 @@ def _label_count(call: _Call, factors: tuple[int, ...]) -> int:
     return count
 
 
-def _listed(call: _Call) -> Listed:
+def _listed(call: _Call) -> FilePairs:
     file, fingerprint = call.options["file"], call.options.get("fingerprint")
     if not isinstance(file, str) or not file:
         raise call.refuse("file", "the path of a .csv with two file names a row, in quotes")
     if others := [name for name in call.options if name not in ("file", "fingerprint")]:
         raise UserError(f"supervision={call.text!r} names both file and {others[0]}; a file lists its pairs by itself")
-    return Listed(file, None if fingerprint is None else str(fingerprint))
+    return FilePairs(file, None if fingerprint is None else str(fingerprint))
 
 
-def _pairs(call: _Call) -> Change | Share | Listed:
+def _pairs(call: _Call) -> ChangedPairs | SharedPairs | FilePairs:
     data, options = call.data, call.options
     if "file" in options:
         return _listed(call)
@@ -162,11 +162,11 @@ def _pairs(call: _Call) -> Change | Share | Listed:
     movable = tuple(i for i, size in enumerate(data.factor_sizes) if size > 1)
     shared = call.factors("share", ())
     if shared and options.get("k") is None:
-        return Share(shared)
+        return SharedPairs(shared)
     if not can_change(data):
         raise UserError(
             f"supervision={call.text!r} needs a grid of factors, which data {data.name!r} is not; "
-            f"{hint(['pair'], data)}, or a grid such as data 'sprites'"
+            f"{supervision_hint(['pair'], data)}, or a grid such as data 'sprites'"
         )
     factors = call.factors("change", tuple(i for i in movable if i not in shared))
     if still := [data.factor_names[i] for i in factors if i not in movable]:
@@ -174,7 +174,9 @@ def _pairs(call: _Call) -> Change | Share | Listed:
     if not factors:
         raise call.refuse("share", "fewer factors: nothing is left to change")
     default = len(factors) if "change" in options else None
-    return Change(*_read_k(call, default, len(factors), all_of_them=len(factors) == len(movable)), factors, str(rule))
+    return ChangedPairs(
+        *_read_k(call, default, len(factors), all_of_them=len(factors) == len(movable)), factors, str(rule)
+    )
 
 
 def _read_k(call: _Call, default: int | None, most: int, *, all_of_them: bool) -> tuple[int, int]:
@@ -222,7 +224,7 @@ def _clips(call: _Call) -> Clips:
 
 
 READERS: dict[str, Callable[[_Call], Supervision]] = {
-    "none": lambda call: Nothing(),
+    "none": lambda call: NoSupervision(),
     "labels": _labels,
     "pairs": _pairs,
     "groups": _groups,
@@ -236,7 +238,7 @@ READERS: dict[str, Callable[[_Call], Supervision]] = {
 def read_supervision(text: str, data: Dataset) -> Supervision:
     """What the text says about this data set; raises with one line where it makes no sense there."""
     kind, options = parse_call(text, "supervision=")
-    check_choice("supervision", kind, KINDS)
+    check_choice("supervision", kind, SUPERVISION_KINDS)
     for option in options:
-        check_choice("option", option, KINDS[kind].options, context=f"supervision {kind!r}")
+        check_choice("option", option, SUPERVISION_KINDS[kind].options, context=f"supervision {kind!r}")
     return READERS[kind](_Call(text, data, options))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from unweave.contract import FREE
+from unweave.contract import UNSUPERVISED_FIELDS
 from unweave.data.callspec import parse_call
 from unweave.data.dataset import Dataset
 from unweave.data.user.pair_lists import read_rows
@@ -16,22 +16,22 @@ from unweave.data.views import frames_of
 from unweave.errors import UserError, check_choice
 
 
-class Kind(NamedTuple):
+class SupervisionKind(NamedTuple):
     """A word of the language."""
 
-    gives: tuple[str, ...]  # batch fields
+    batch_fields: tuple[str, ...]  # batch fields
     options: tuple[str, ...]
 
 
-KINDS = {
-    "none": Kind((), ()),
-    "labels": Kind(("labelled", "labels"), ("n", "factors", "noise", "bins", "permute", "balanced", "seed")),
-    "pairs": Kind(("pair", "changed"), ("k", "change", "share", "rule", "file", "fingerprint")),
-    "groups": Kind(("groups", "group_id"), ("by", "size", "distinct")),
-    "match": Kind(("pair", "shared"), ("content", "style")),
-    "triplets": Kind(("positive", "negative"), ("by",)),
-    "rank": Kind(("order",), ("factor",)),
-    "clips": Kind(("clips",), ("length", "stride")),
+SUPERVISION_KINDS = {
+    "none": SupervisionKind((), ()),
+    "labels": SupervisionKind(("labelled", "labels"), ("n", "factors", "noise", "bins", "permute", "balanced", "seed")),
+    "pairs": SupervisionKind(("pair", "changed"), ("k", "change", "share", "rule", "file", "fingerprint")),
+    "groups": SupervisionKind(("groups", "group_id"), ("by", "size", "distinct")),
+    "match": SupervisionKind(("pair", "shared"), ("content", "style")),
+    "triplets": SupervisionKind(("positive", "negative"), ("by",)),
+    "rank": SupervisionKind(("order",), ("factor",)),
+    "clips": SupervisionKind(("clips",), ("length", "stride")),
 }
 
 
@@ -43,7 +43,7 @@ BY_FILE = {  # what may be told of a folder without factors, and by which option
 }
 
 
-class Nothing(NamedTuple):
+class NoSupervision(NamedTuple):
     """Images alone."""
 
 
@@ -59,7 +59,7 @@ class Labels(NamedTuple):
     seed: int | None = None  # whose labelled observations; None is the run's
 
 
-class Change(NamedTuple):
+class ChangedPairs(NamedTuple):
     """Pairs that differ in `low` to `high` of these factors and share all the others."""
 
     low: int
@@ -68,13 +68,13 @@ class Change(NamedTuple):
     rule: str = "paper"
 
 
-class Share(NamedTuple):
+class SharedPairs(NamedTuple):
     """Pairs that share these factors and may differ in everything else."""
 
     by: tuple[int, ...]
 
 
-class Listed(NamedTuple):
+class FilePairs(NamedTuple):
     """The pairs that a file lists, of a folder of pictures."""
 
     file: str
@@ -115,16 +115,16 @@ class Clips(NamedTuple):
     stride: int
 
 
-Supervision = Nothing | Labels | Change | Share | Listed | Groups | Match | Triplets | Rank | Clips
+Supervision = NoSupervision | Labels | ChangedPairs | SharedPairs | FilePairs | Groups | Match | Triplets | Rank | Clips
 
 
 def default_supervision(needs: Sequence[str]) -> str:
     """What is taken when nothing is said: the weakest that fits, where no factor has to be named for it."""
-    wanted = {field for field in needs if field not in FREE}
-    return "pairs(k=1)" if wanted and wanted <= set(KINDS["pairs"].gives) else "none"
+    wanted = {field for field in needs if field not in UNSUPERVISED_FIELDS}
+    return "pairs(k=1)" if wanted and wanted <= set(SUPERVISION_KINDS["pairs"].batch_fields) else "none"
 
 
-def example(needs: Sequence[str], data: Dataset) -> str:
+def example_supervision(needs: Sequence[str], data: Dataset) -> str:
     """A text that gives a method what it needs."""
     name = data.factor_names[0] if data.factor_names else "NAME"
     texts = {
@@ -137,39 +137,45 @@ def example(needs: Sequence[str], data: Dataset) -> str:
         "rank": f"rank(factor={name!r})",
         "clips": f"clips(length={min(8, frames_of(data))})",
     }
-    wanted = {field for field in needs if field not in FREE}
-    return next((text for kind, text in texts.items() if wanted <= set(KINDS[kind].gives)), "none")
+    wanted = {field for field in needs if field not in UNSUPERVISED_FIELDS}
+    return next((text for kind, text in texts.items() if wanted <= set(SUPERVISION_KINDS[kind].batch_fields)), "none")
 
 
 def check_needs(text: str, needs: Sequence[str], data: Dataset) -> None:
     """Raises unless this supervision gives what the method needs, and the method needs what it gives."""
     kind, options = parse_call(text, "supervision=")
-    check_choice("supervision", kind, KINDS)
-    gives = _listed_fields(options["file"]) if kind == "pairs" and "file" in options else KINDS[kind].gives
-    wanted = [field for field in needs if field not in FREE]
+    check_choice("supervision", kind, SUPERVISION_KINDS)
+    batch_fields = (
+        _listed_fields(options["file"])
+        if kind == "pairs" and "file" in options
+        else SUPERVISION_KINDS[kind].batch_fields
+    )
+    wanted = [field for field in needs if field not in UNSUPERVISED_FIELDS]
     if not wanted and kind != "none":
         raise UserError(f"supervision={text!r} is given but the method needs only {', '.join(needs)}; leave it 'none'")
-    if missing := [field for field in wanted if field not in gives]:
+    if missing := [field for field in wanted if field not in batch_fields]:
         if missing == ["shared"] and "file" in options:
             raise UserError(
                 f"pairs '{options['file']}' do not say what they share, which the method needs; "
                 "give every row a third entry, content or style"
             )
-        raise UserError(f"supervision={text!r} but the method needs {', '.join(missing)}; {hint(needs, data)}")
+        raise UserError(
+            f"supervision={text!r} but the method needs {', '.join(missing)}; {supervision_hint(needs, data)}"
+        )
 
 
-def hint(needs: Sequence[str], data: Dataset) -> str:
+def supervision_hint(needs: Sequence[str], data: Dataset) -> str:
     """How to give a method what it needs; where no factor can be named for it, by a file."""
     named = len(data.factor_names) > ("shared" in needs)  # a content, and something that is left for the style
     if named or not set(needs) & set(BY_FILE):
-        return f"give e.g. supervision={example(needs, data)!r}"
+        return f"give e.g. supervision={example_supervision(needs, data)!r}"
     option, rows = next(BY_FILE[field] for field in BY_FILE if field in needs)
     return f"give {option}, a .csv with {rows} a row"
 
 
 def _listed_fields(file: object) -> tuple[str, ...]:
     """What pairs of a file come with: nobody has counted what changes in them, but they may say what they share."""
-    return ("pair", "shared") if isinstance(file, str) and read_rows("pairs", file).tells_shared else ("pair",)
+    return ("pair", "shared") if isinstance(file, str) and read_rows("pairs", file).has_shared_column else ("pair",)
 
 
 def can_change(data: Dataset) -> bool:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
-from unweave.data.synthetic.threads import one_thread
+from unweave.data.synthetic.threads import single_thread
 from unweave.errors import check_integer
 from unweave.ops.blend import blend
 
@@ -151,7 +151,7 @@ def _may_meet(start: Tensor, ray: Tensor) -> Tensor:
     return _dot(from_centre, from_centre) - _dot(from_centre, ray) ** 2 < _BALL_RADIUS**2
 
 
-def look(degrees: float, size: int) -> View:
+def render_view(degrees: float, size: int) -> View:
     """The empty room from this azimuth."""
     eye, ray = camera_rays(degrees, size)
     t_floor = torch.where(ray[2] < 0.0, -eye[2] / ray[2].clamp_max(-1e-9), _FAR)
@@ -201,12 +201,12 @@ def cast_object(view: View, shape: str, scale: float, size: int) -> Tensor:
     return (pixels * _UNIT + _ZERO).round().clamp(0, 255).to(torch.uint8).flatten(1)
 
 
-@one_thread()
+@single_thread()
 def cast_store(size: int) -> np.ndarray:
     """The layers of all 480 views [480, L, H*W], uint8: scale, shape, orientation, the last fastest."""
     store = torch.empty(len(SCALES), len(SHAPES), len(ORIENTATIONS), _LAYERS, size * size, dtype=torch.uint8)
     for o, degrees in enumerate(ORIENTATIONS):
-        view = look(degrees, size)
+        view = render_view(degrees, size)
         for i, scale in enumerate(SCALES):
             for k, shape in enumerate(SHAPES):
                 store[i, k, o] = cast_object(view, shape, scale, size)

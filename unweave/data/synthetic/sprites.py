@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
-from unweave.data.synthetic.threads import one_thread
+from unweave.data.synthetic.threads import single_thread
 from unweave.errors import UserError, check_integer
 
 SHAPES = (1.0, 2.0, 3.0)  # square, ellipse, heart
@@ -162,7 +162,7 @@ def _windows(side: int) -> tuple[list[int], int]:
     return [min(start, side - length) for start in starts], length
 
 
-@one_thread()
+@single_thread()
 def render_windows(side: int = 64) -> np.ndarray:
     """All 737280 pictures cut out about their sprite, int32 [3, 6, 40, 32, 32, length]: what is kept on disk."""
     starts, length = _windows(side)
@@ -176,7 +176,7 @@ def render_windows(side: int = 64) -> np.ndarray:
     return cut.numpy()
 
 
-@one_thread()
+@single_thread()
 def spread_windows(cut: Tensor, side: int) -> Tensor:
     """The store [N, side], int64: every row of a picture one word, made of the windows kept on disk."""
     starts, length = _windows(side)

@@ -9,7 +9,7 @@ import torch
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Tensor operations on the CPU use one thread inside.
 
     Thousands of short operations gain little from more, and on a busy machine their threads wait for each other at

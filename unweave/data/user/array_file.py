@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from unweave.data.storage.memmap import mapped, memory_limit
+from unweave.data.storage.memmap import memory_limit, open_memmap
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
-from unweave.data.user.image_io import How, finished
+from unweave.data.user.image_io import Preprocessing, preprocess_image
 from unweave.errors import UserError, check_choice, check_integer
 
 LAYOUTS = ("NCHW", "NHWC", "NHW")
@@ -27,15 +27,15 @@ _NAMES = ("factor_names", "names", "latents_names")
 _WHOLE, _BLOCKS, _BLOCK = 64 << 20, 64, 1 << 20  # files up to _WHOLE bytes are read whole for their fingerprint
 
 
-AS_IT_IS = How(0)
+AS_IT_IS = Preprocessing(0)
 
 
-class AboutArrays(NamedTuple):
+class ArrayInfo(NamedTuple):
     """All there is to tell about arrays that were read."""
 
     path: Path | None
     form: str  # "uint8 [1000, 32, 32, 3]"
-    told: tuple[str, ...]  # what was done to them, and what was not used
+    notes: tuple[str, ...]  # what was done to them, and what was not used
     left_out: dict[str, str]  # columns that are no factors, and why
 
 
@@ -64,17 +64,19 @@ def array_file(
     arrays = _read(source, resident)
     images, key = _pick(arrays, source)
     form = f"{images.dtype} {list(images.shape)}"
-    how = How(0 if size is None else check_integer("size", size, 8, 512), fit, channels, background).checked()
-    pixels, told = as_pixels(images, str(source), layout, how)
+    preprocessing = Preprocessing(
+        0 if size is None else check_integer("size", size, 8, 512), fit, channels, background
+    ).checked()
+    pixels, notes = as_pixels(images, str(source), layout, preprocessing)
     table, left_out, used = _factors(arrays, key, factors, columns, kinds, len(pixels), source)
     unused = [name for name in arrays if name not in (key, *used)]
     if unused:
-        told = (*told, f"not used: {', '.join(unused)}")
+        notes = (*notes, f"not used: {', '.join(unused)}")
     now = f"{len(pixels)}-{_digest(source)}-{table.digest()}"
     if fingerprint not in (None, now):
         raise UserError(f"'{source}' is not the file the run was made with; put it back, or give data= of your own")
     data = Arrays(pixels, table, resident=resident, copy=False)
-    data.about = AboutArrays(source, form, told, left_out)
+    data.source_info = ArrayInfo(source, form, notes, left_out)
     given = {"columns": list(columns) if columns else None, "kinds": dict(kinds) if kinds else None, "layout": layout}
     shaped = dict(size=size, fit=fit, channels=channels, background=background, resident=resident)
     options: dict[str, object] = {"path": str(source), "factors": factors and _absolute(factors), **given, **shaped}
@@ -96,7 +98,7 @@ def _read(path: Path, resident: bool | None) -> dict[str, np.ndarray]:
     try:
         if path.suffix.lower() == ".npy":
             large = resident is False or (resident is None and path.stat().st_size > memory_limit())
-            return {"images": mapped(path) if large else np.load(path, allow_pickle=False)}
+            return {"images": open_memmap(path) if large else np.load(path, allow_pickle=False)}
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: array for name in stored if (array := _member(stored, name)) is not None}
     except Exception as error:  # of a damaged file nearly anything
@@ -187,7 +189,7 @@ def _as_columns(arrays: Mapping[str, np.ndarray], key: str, count: int) -> tuple
 
 
 def as_pixels(
-    images: np.ndarray, what: str, layout: str | None = None, how: How = AS_IT_IS
+    images: np.ndarray, what: str, layout: str | None = None, preprocessing: Preprocessing = AS_IT_IS
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Images of any layout and type as [N, C, H, W] in bytes, or floats in 0..1, and what had to be done."""
     if layout is not None:
@@ -195,11 +197,11 @@ def as_pixels(
     if images.ndim not in (3, 4) or not images.size:
         raise UserError(f"{what}: images have shape {list(images.shape)}; give [N, C, H, W], [N, H, W, C] or [N, H, W]")
     first = channels_first(images, what, layout)
-    pixels, told = _levels(first, what)
+    pixels, notes = _levels(first, what)
     if len(pixels) < 2:
         raise UserError(f"{what} has one image only; give at least two")
-    as_they_are = not how.size and how.channels == "auto" and pixels.shape[1] != 4
-    return (pixels if as_they_are else _shaped(pixels, how, what)), told
+    as_they_are = not preprocessing.size and preprocessing.channels == "auto" and pixels.shape[1] != 4
+    return (pixels if as_they_are else _shaped(pixels, preprocessing, what)), notes
 
 
 def channels_first(images: np.ndarray, what: str, layout: str | None) -> np.ndarray:
@@ -246,14 +248,14 @@ def _bytes(images: np.ndarray, what: str) -> tuple[np.ndarray, tuple[str, ...]]:
     return (images / 257.0).round().astype(np.uint8), ("16 bits are brought to 8: 65535 is white",)
 
 
-def _shaped(pixels: np.ndarray, how: How, what: str) -> np.ndarray:
+def _shaped(pixels: np.ndarray, preprocessing: Preprocessing, what: str) -> np.ndarray:
     """Every image through the same preparation as a picture file."""
     if pixels.shape[1] not in (1, 3, 4):
         raise UserError(f"{what}: images have {pixels.shape[1]} channels; with size= they may have 1, 3 or 4")
     levels = pixels if pixels.dtype == np.uint8 else (pixels * 255.0).round().astype(np.uint8)
-    if how.channels == "auto":
-        how = how._replace(channels="gray" if pixels.shape[1] == 1 else "rgb")
-    return np.stack([finished(as_image(row), how) for row in levels])
+    if preprocessing.channels == "auto":
+        preprocessing = preprocessing._replace(channels="gray" if pixels.shape[1] == 1 else "rgb")
+    return np.stack([preprocess_image(as_image(row), preprocessing) for row in levels])
 
 
 def as_image(pixels_CHW: np.ndarray) -> Image.Image:

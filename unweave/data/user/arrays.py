@@ -28,7 +28,7 @@ class Arrays(Dataset):
     """
 
     grid = False
-    about: Any = None  # what there is to tell about where it came from
+    source_info: Any = None  # what there is to tell about where it came from
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Arrays(Dataset):
         self.factor_names, self.factor_values = self.table.names, self.table.values
         self.factor_sizes, self.factor_spans = tuple(map(len, self.factor_values)), self.table.spans
         self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
-        self.room = memory_limit() if resident is None else 0
+        self.device_cache_limit = memory_limit() if resident is None else 0
         self.pixels: Tensor
         self.classes: Tensor
         self.numbers: Tensor
@@ -59,8 +59,8 @@ class Arrays(Dataset):
         self.register_buffer("numbers", torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        return self.table.kinds
+    def factor_types(self) -> tuple[str, ...]:
+        return self.table.factor_types
 
     def rows(self, index_B: Tensor) -> Tensor:
         """Images as they are stored."""

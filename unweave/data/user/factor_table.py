@@ -30,7 +30,7 @@ class FactorTable(NamedTuple):
     """Factors of N observations, each as a class and as a number."""
 
     names: tuple[str, ...]
-    kinds: tuple[str, ...]
+    factor_types: tuple[str, ...]
     values: tuple[tuple[float | str, ...], ...]  # what each class stands for; of a cut one, its median
     classes_NK: np.ndarray  # int64; -1 where missing
     numbers_NK: np.ndarray  # float64: a continuous factor's value, a discrete one's class; nan where missing
@@ -38,7 +38,7 @@ class FactorTable(NamedTuple):
 
     def digest(self) -> str:
         """Eight letters that change when the factors do."""
-        said = repr((self.names, self.kinds, self.values)).encode()
+        said = repr((self.names, self.factor_types, self.values)).encode()
         return hashlib.blake2b(said + self.numbers_NK.tobytes(), digest_size=4).hexdigest()
 
     def missing(self) -> list[int]:
@@ -46,14 +46,14 @@ class FactorTable(NamedTuple):
         return [int(count) for count in (self.classes_NK < 0).sum(0)]
 
 
-class Matched(NamedTuple):
+class MatchedRows(NamedTuple):
     """A table's rows brought into the order of files."""
 
     frame: pd.DataFrame  # the other columns; all missing for a file without a row
     column: str  # the column that names the files
-    bare: list[str]  # files without a row
-    lost: list[str]  # what rows name that is no file
-    twice: list[str]  # files with several rows: the first is used
+    files_without_row: list[str]  # files without a row
+    unmatched_rows: list[str]  # what rows name that is no file
+    duplicate_files: list[str]  # files with several rows: the first is used
 
 
 # --- columns to factors --------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def beside(left: FactorTable, right: FactorTable) -> FactorTable:
     """The factors of both, of the same observations."""
     classes_NK = np.concatenate([left.classes_NK, right.classes_NK], axis=1)
     numbers_NK = np.concatenate([left.numbers_NK, right.numbers_NK], axis=1)
-    names, kinds, values = left.names + right.names, left.kinds + right.kinds, left.values + right.values
+    names, kinds, values = left.names + right.names, left.factor_types + right.factor_types, left.values + right.values
     return FactorTable(names, kinds, values, classes_NK, numbers_NK, left.spans + right.spans)
 
 
@@ -125,7 +125,7 @@ def _useless(series: pd.Series, asked: bool) -> str:
     if not len(present):
         return "no values"
     if different == 1:
-        return f"always {shown(present.iloc[0])}"
+        return f"always {repr_value(present.iloc[0])}"
     if series.dtype == object and different == len(present) > 20 and not asked:
         return "a different text in every row"
     return ""
@@ -136,7 +136,7 @@ def _factor(name: str, series: pd.Series, kind: str | None) -> tuple[str, tuple,
     present = series[there].to_numpy()
     if series.dtype == object:
         if kind == "continuous":
-            raise UserError(f"kinds: {name!r} cannot be continuous; it holds texts such as {shown(present[0])}")
+            raise UserError(f"kinds: {name!r} cannot be continuous; it holds texts such as {repr_value(present[0])}")
         present, kind = present.astype(str), "discrete"
     kind = kind or ("discrete" if (present == np.round(present)).all() else "continuous")
     values, classes = np.unique(present, return_inverse=True)
@@ -159,7 +159,7 @@ def _cut(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([np.median(numbers[classes == c]) for c in range(len(used))]), classes
 
 
-def shown(value: float | str) -> str:
+def repr_value(value: float | str) -> str:
     """A value as people read it."""
     return f"{value:.6g}" if isinstance(value, float | int | np.number) else f"'{value}'"
 
@@ -226,7 +226,7 @@ def _read_text(path: Path) -> pd.DataFrame:
 # --- rows to files -------------------------------------------------------------------------------------------------
 
 
-def match_files(frame: pd.DataFrame, files: Sequence[str], table: str | Path, known: Sequence[str] = ()) -> Matched:
+def match_files(frame: pd.DataFrame, files: Sequence[str], table: str | Path, known: Sequence[str] = ()) -> MatchedRows:
     """The rows in the order of `files` (paths inside the folder). `known` names files that gave no picture."""
     finder = file_finder(files)
     column, found = _file_column(frame, files, finder, table)
@@ -235,19 +235,25 @@ def match_files(frame: pd.DataFrame, files: Sequence[str], table: str | Path, kn
             f"factors '{table}' has no line with the names of its columns: the first one names the picture "
             f"'{column}'; put one above it, such as file,kind"
         )
-    rows, twice = np.full(len(files), -1, np.int64), []
-    spoilt, lost = file_finder(known), []
+    rows, duplicate_files = np.full(len(files), -1, np.int64), []
+    spoilt, unmatched_rows = file_finder(known), []
     for row, file in enumerate(found):
         if file is None:
             name = frame[column].iloc[row]
             if not isinstance(name, str) or find_file(name, spoilt) is None:
-                lost.append(str(name) if isinstance(name, str) else f"(row {row + 2} is blank)")
+                unmatched_rows.append(str(name) if isinstance(name, str) else f"(row {row + 2} is blank)")
         elif rows[file] >= 0:
-            twice.append(files[file])
+            duplicate_files.append(files[file])
         else:
             rows[file] = row
     others = frame.drop(columns=column).reset_index(drop=True).reindex(rows).reset_index(drop=True)
-    return Matched(others, column, [f for f, row in zip(files, rows) if row < 0], lost, list(dict.fromkeys(twice)))
+    return MatchedRows(
+        others,
+        column,
+        [f for f, row in zip(files, rows) if row < 0],
+        unmatched_rows,
+        list(dict.fromkeys(duplicate_files)),
+    )
 
 
 def file_finder(files: Sequence[str]) -> dict[str, int | None]:

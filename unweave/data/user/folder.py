@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from unweave.data.dataset import Dataset, about_of
+from unweave.data.dataset import Dataset, source_info_of
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import (
     FactorTable,
-    Matched,
+    MatchedRows,
     beside,
     factor_table,
     match_files,
     no_factors,
     read_table,
 )
-from unweave.data.user.image_io import How, Unreadable, read_picture
-from unweave.data.user.pair_lists import Grouped, read_groups, read_rows
-from unweave.data.user.scan import Found, list_files, read_folder
+from unweave.data.user.image_io import Preprocessing, UnreadableImageError, decode_image
+from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
+from unweave.data.user.scan import FolderScan, list_files, read_folder
 from unweave.errors import UserError, check_choice, check_integer
 
 
@@ -31,16 +31,16 @@ class Joined(NamedTuple):
 
     table: FactorTable
     left_out: dict[str, str]  # columns that are no factors, and why
-    matched: Matched | None = None  # None without a table
-    grouped: Grouped | None = None  # None without a list of groups
+    matched: MatchedRows | None = None  # None without a table
+    grouped: GroupAssignment | None = None  # None without a list of groups
 
 
-class About(NamedTuple):
+class FolderInfo(NamedTuple):
     """All there is to tell about a folder that was read."""
 
     path: Path
-    how: How
-    found: Found
+    preprocessing: Preprocessing
+    scan: FolderScan
     factors: Path | None
     joined: Joined
     tables: list[str]  # tables that lie among the pictures and were not asked for
@@ -68,14 +68,14 @@ def folder(
     name a row: a factor `group`. `fit` is what happens to a picture that is not square: crop, pad or stretch.
     `fingerprint` is what the files must still be.
     """
-    how = How(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
+    preprocessing = Preprocessing(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
     root = _existing(path)
     source = None if factors is None else Path(factors).expanduser().resolve()
     rows = None if source is None else read_table(source)  # first, for reading pictures may take long
     lines = None if groups is None else read_rows("groups", groups)
     sets = lines and lines.path
     listed = list_files(root, skip=[file for file in (source, sets) if file])
-    store, found = read_folder(root, listed, how)
+    store, found = read_folder(root, listed, preprocessing)
     joined = _by_place(found) if rows is None else _by_table(found, rows, source, columns, kinds)
     joined = joined if lines is None else _with_groups(joined, read_groups(lines, found.pictures, found.bad))
     unused = [] if source else [name for name in found.bad if name.lower().endswith((".csv", ".parquet"))]
@@ -83,30 +83,36 @@ def folder(
     if fingerprint not in (None, now):
         raise UserError(_changed(root, source or sets, str(fingerprint), now))
     data = Arrays(store, joined.table, resident=resident, copy=False)
-    data.name, data.about = "folder", About(root, how, found, source, joined, unused)
+    data.name, data.source_info = "folder", FolderInfo(root, preprocessing, found, source, joined, unused)
     given = {"columns": list(columns) if columns else None, "kinds": dict(kinds) if kinds else None}
     files = {"path": str(root), "factors": source and str(source), "groups": sets and str(sets)}
-    options = {**files, **given, **how._asdict(), "resident": resident}
+    options = {**files, **given, **preprocessing._asdict(), "resident": resident}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": now}
     return data
 
 
-def prepared_as(data: Any) -> How | None:
+def preprocessing_of(data: Any) -> Preprocessing | None:
     """What was done to every picture of a set, or of the one that it is a view of; None if it is not of pictures."""
-    if isinstance(how := getattr(data, "how", None), How):  # it remembers nothing but that
-        return how
-    about = about_of(data)
-    return about.how._replace(channels="gray" if data.shape[0] == 1 else "rgb") if isinstance(about, About) else None
+    if isinstance(
+        preprocessing := getattr(data, "preprocessing", None), Preprocessing
+    ):  # it remembers nothing but that
+        return preprocessing
+    about = source_info_of(data)
+    return (
+        about.preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
+        if isinstance(about, FolderInfo)
+        else None
+    )
 
 
-def read_like(data: Dataset, path: Path) -> np.ndarray | None:
+def read_image_like(data: Dataset, path: Path) -> np.ndarray | None:
     """A picture file prepared as those the set is made of [C, H, W] in 0..1; None if it is not made of pictures."""
-    how = prepared_as(data)
-    if how is None:
+    preprocessing = preprocessing_of(data)
+    if preprocessing is None:
         return None
     try:
-        return read_picture(path.read_bytes(), how)[0] / np.float32(255.0)
-    except (Unreadable, OSError) as error:
+        return decode_image(path.read_bytes(), preprocessing)[0] / np.float32(255.0)
+    except (UnreadableImageError, OSError) as error:
         raise UserError(f"image '{path}' cannot be read ({error}); give picture files such as .png or .jpg") from error
 
 
@@ -131,7 +137,7 @@ def _changed(root: Path, source: Path | None, then: str, now: str) -> str:
     )
 
 
-def _by_place(found: Found) -> Joined:
+def _by_place(found: FolderScan) -> Joined:
     """Sub-folders as a factor: the first folder in which the paths of the pictures differ."""
     places = [name.split("/")[:-1] for name in found.pictures]
     shared = 0
@@ -143,7 +149,7 @@ def _by_place(found: Found) -> Joined:
     return Joined(*factor_table({"folder": pd.Series(names, dtype=object)}))
 
 
-def _with_groups(joined: Joined, grouped: Grouped) -> Joined:
+def _with_groups(joined: Joined, grouped: GroupAssignment) -> Joined:
     if "group" in joined.table.names:
         raise UserError(
             f"groups '{grouped.path}': the table has a factor 'group' already; name the other ones in columns"
@@ -152,7 +158,7 @@ def _with_groups(joined: Joined, grouped: Grouped) -> Joined:
 
 
 def _by_table(
-    found: Found,
+    found: FolderScan,
     rows: pd.DataFrame,
     source: Path | None,
     columns: Sequence[str] | None,

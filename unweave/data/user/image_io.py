@@ -20,7 +20,7 @@ _DEEP = 65535  # the brightest value of 16 bits
 _CLEAR = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
-class How(NamedTuple):
+class Preprocessing(NamedTuple):
     """What is done to every picture."""
 
     size: int = 64  # side in pixels; 0 leaves it as it is
@@ -29,7 +29,7 @@ class How(NamedTuple):
     background: str = "white"  # behind what is transparent, and in the margins
     white: int = _DEEP  # the value of 16-bit pictures that is full white
 
-    def checked(self) -> How:
+    def checked(self) -> Preprocessing:
         if self.size:
             check_integer("size", self.size, 8, 512)
         check_integer("white", self.white, 1, _DEEP)
@@ -54,43 +54,43 @@ class Facts(NamedTuple):
     brightest: int = 0  # the largest value of a 16-bit picture
 
 
-class Unreadable(Exception):
+class UnreadableImageError(Exception):
     """Why a file gives no picture, in a few words."""
 
 
-def read_picture(content: bytes, how: How) -> tuple[np.ndarray, Facts]:
+def decode_image(content: bytes, preprocessing: Preprocessing) -> tuple[np.ndarray, Facts]:
     """The picture [C, H, W] in bytes, with three channels unless grey is asked for, and what it was."""
     if not content:
-        raise Unreadable("the file is empty")
+        raise UnreadableImageError("the file is empty")
     try:
         with Image.open(io.BytesIO(content)) as file:
-            return _prepared(file, how)
-    except Unreadable:
+            return _prepared(file, preprocessing)
+    except UnreadableImageError:
         raise
     except UnidentifiedImageError:
-        raise Unreadable("not a picture") from None
+        raise UnreadableImageError("not a picture") from None
     except Exception as error:  # decoders of broken files raise nearly anything
         why = re.sub(r"\s*\(.*\)$", "", " ".join(str(error).split())) or type(error).__name__
-        raise Unreadable(f"broken ({why})") from error
+        raise UnreadableImageError(f"broken ({why})") from error
 
 
-def _prepared(file: Image.Image, how: How) -> tuple[np.ndarray, Facts]:
+def _prepared(file: Image.Image, preprocessing: Preprocessing) -> tuple[np.ndarray, Facts]:
     format, mode, size = file.format or "", file.mode, file.size
-    traits = _traits(file, how)
+    traits = _traits(file, preprocessing)
     # A large JPEG need not be decoded in full: what is left has at least twice the side that is wanted.
-    file.draft(None, (2 * how.size, 2 * how.size))  # type: ignore[arg-type]
-    picture, brightest = _eight_bits(_upright(file), how)
-    return finished(picture, how), Facts(format, mode, size, traits, brightest)
+    file.draft(None, (2 * preprocessing.size, 2 * preprocessing.size))  # type: ignore[arg-type]
+    picture, brightest = _eight_bits(_upright(file), preprocessing)
+    return preprocess_image(picture, preprocessing), Facts(format, mode, size, traits, brightest)
 
 
-def finished(picture: Image.Image, how: How) -> np.ndarray:
+def preprocess_image(picture: Image.Image, preprocessing: Preprocessing) -> np.ndarray:
     """An 8-bit picture as it was asked for [C, H, W]."""
-    plain = _opaque(picture, how.background).convert("L" if how.channels == "gray" else "RGB")
-    pixels = np.asarray(_fitted(plain, how))
+    plain = _opaque(picture, preprocessing.background).convert("L" if preprocessing.channels == "gray" else "RGB")
+    pixels = np.asarray(_fitted(plain, preprocessing))
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
-def _traits(file: Image.Image, how: How) -> tuple[str, ...]:
+def _traits(file: Image.Image, preprocessing: Preprocessing) -> tuple[str, ...]:
     width, height = file.size
     found = {
         "frames": getattr(file, "n_frames", 1) > 1,
@@ -98,7 +98,7 @@ def _traits(file: Image.Image, how: How) -> tuple[str, ...]:
         "deep": file.mode.startswith("I"),
         "turned": _orientation(file) != 1,
         "oblong": width != height,
-        "small": min(width, height) < how.size,
+        "small": min(width, height) < preprocessing.size,
     }
     return tuple(name for name, true in found.items() if true)
 
@@ -121,18 +121,18 @@ def _upright(file: Image.Image) -> Image.Image:
     return ImageOps.exif_transpose(file)
 
 
-def _eight_bits(picture: Image.Image, how: How) -> tuple[Image.Image, int]:
+def _eight_bits(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, int]:
     """The picture in 8 bits a channel, and its brightest value if it had 16. Pillow by itself cuts off at 255."""
     if picture.mode.startswith("I"):
         values = np.asarray(picture).astype(np.int64)
         low, high = int(values.min()), int(values.max())
         if low < 0 or high > _DEEP:
-            raise Unreadable(f"values from {low} to {high}; 16 bits are accepted")
-        return Image.fromarray((values * (255.0 / how.white)).round().clip(0, 255).astype(np.uint8)), high
+            raise UnreadableImageError(f"values from {low} to {high}; 16 bits are accepted")
+        return Image.fromarray((values * (255.0 / preprocessing.white)).round().clip(0, 255).astype(np.uint8)), high
     if picture.mode == "F":
         floats = np.asarray(picture)
         if not (np.isfinite(floats).all() and floats.min() >= 0.0 and floats.max() <= 1.0):
-            raise Unreadable(f"floats from {floats.min():g} to {floats.max():g}; 0 to 1 is accepted")
+            raise UnreadableImageError(f"floats from {floats.min():g} to {floats.max():g}; 0 to 1 is accepted")
         return Image.fromarray((floats * 255.0).round().astype(np.uint8)), 0
     return picture, 0
 
@@ -145,16 +145,16 @@ def _opaque(picture: Image.Image, background: str) -> Image.Image:
     return Image.alpha_composite(Image.new("RGBA", seen.size, ImageColor.getrgb(background)), seen)
 
 
-def _fitted(picture: Image.Image, how: How) -> Image.Image:
+def _fitted(picture: Image.Image, preprocessing: Preprocessing) -> Image.Image:
     """Shrunk by averaging, which neither rings nor flickers; enlarged smoothly."""
-    side = (how.size, how.size)
-    if not how.size or picture.size == side:
+    side = (preprocessing.size, preprocessing.size)
+    if not preprocessing.size or picture.size == side:
         return picture
-    shrinks = min(picture.size) >= how.size
+    shrinks = min(picture.size) >= preprocessing.size
     filter = Image.Resampling.BOX if shrinks else Image.Resampling.BICUBIC
-    if how.fit == "crop":
+    if preprocessing.fit == "crop":
         return ImageOps.fit(picture, side, filter)
-    if how.fit == "pad":
-        colour = ImageColor.getcolor(how.background, picture.mode)
+    if preprocessing.fit == "pad":
+        colour = ImageColor.getcolor(preprocessing.background, picture.mode)
         return ImageOps.pad(picture, side, filter, color=colour)  # type: ignore[arg-type]
     return picture.resize(side, filter)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from unweave.data.dataset import Dataset, about_of
-from unweave.data.user.array_file import AboutArrays
-from unweave.data.user.factor_table import shown
-from unweave.data.user.folder import About
-from unweave.data.user.image_io import How
+from unweave.data.dataset import Dataset, source_info_of
+from unweave.data.user.array_file import ArrayInfo
+from unweave.data.user.factor_table import repr_value
+from unweave.data.user.folder import FolderInfo
+from unweave.data.user.image_io import Preprocessing
 
 _MODES = {
     "RGB": "colour", "L": "grey", "P": "palette", "1": "black and white", "RGBA": "colour with transparency",
@@ -36,12 +36,12 @@ class Section(NamedTuple):
 
 def describe(data: Dataset) -> list[Section]:
     """Everything there is to tell, section by section."""
-    about = getattr(data, "about", None)
-    if isinstance(about, About):
+    about = getattr(data, "source_info", None)
+    if isinstance(about, FolderInfo):
         return [_files(about), _seen(data, _care(about)), _factors(data, about), *_skipped(about)]
-    if isinstance(about, AboutArrays):
+    if isinstance(about, ArrayInfo):
         head = Section("in memory" if about.path is None else _place(about.path), [("form", about.form)])
-        return [head, _seen(data, about.told), _factors(data, about)]
+        return [head, _seen(data, about.notes), _factors(data, about)]
     return [_seen(data, ()), _factors(data, None)]
 
 
@@ -63,8 +63,8 @@ def _counted(count: int, one: str, many: str) -> str:
 # --- the pictures --------------------------------------------------------------------------------------------------
 
 
-def _files(about: About) -> Section:
-    found = about.found
+def _files(about: FolderInfo) -> Section:
+    found = about.scan
     files = _counted(len(found.pictures) + len(found.bad), "file", "files")
     modes: Counter[str] = Counter()
     for mode, count in found.modes.items():
@@ -87,30 +87,38 @@ def _sizes(sizes: Mapping[str, int]) -> str:
     return f"{len(sizes):,} different ones, {low_w} to {high_w} wide and {low_h} to {high_h} high"
 
 
-def _care(about: About) -> list[str]:
+def _care(about: FolderInfo) -> list[str]:
     """What was done to which pictures."""
-    how, traits, said = about.how, about.found.traits, []
+    preprocessing, traits, said = about.preprocessing, about.scan.traits, []
     words = {
-        "oblong": ("is not square", "are not square", _FITS[how.fit].format(background=how.background)),
-        "small": (f"is smaller than {how.size} pixels", f"are smaller than {how.size} pixels", "enlarged"),
-        "transparent": ("has transparent parts", "have transparent parts", f"laid on {how.background}"),
-        "deep": ("has 16 bits", "have 16 bits", _depth(how, about.found.brightest)),
+        "oblong": (
+            "is not square",
+            "are not square",
+            _FITS[preprocessing.fit].format(background=preprocessing.background),
+        ),
+        "small": (
+            f"is smaller than {preprocessing.size} pixels",
+            f"are smaller than {preprocessing.size} pixels",
+            "enlarged",
+        ),
+        "transparent": ("has transparent parts", "have transparent parts", f"laid on {preprocessing.background}"),
+        "deep": ("has 16 bits", "have 16 bits", _depth(preprocessing, about.scan.brightest)),
         "frames": ("has several frames", "have several frames", "the first is used"),
         "turned": ("lies on its side", "lie on their side", "turned as the camera noted"),
     }
     for trait, (one, many, done) in words.items():
         if count := traits.get(trait, 0):
             said.append(f"{_counted(count, one, many)}: {done}")
-    if about.found.gray and how.channels == "auto" and about.found.modes.get("RGB"):
+    if about.scan.gray and preprocessing.channels == "auto" and about.scan.modes.get("RGB"):
         said.append("no picture has colour, though some are stored as if: one channel is kept")
-    if how.channels == "gray" and not about.found.gray:
+    if preprocessing.channels == "gray" and not about.scan.gray:
         said.append("colours are turned into greys, as asked")
     return said
 
 
-def _depth(how: How, brightest: int) -> str:
-    told = f"brought to 8, {how.white} being white"
-    if brightest and brightest < how.white // 3:
+def _depth(preprocessing: Preprocessing, brightest: int) -> str:
+    told = f"brought to 8, {preprocessing.white} being white"
+    if brightest and brightest < preprocessing.white // 3:
         return f"{told}; but the brightest value is {brightest}, so they will be dark: white={_next_power(brightest)}"
     return told
 
@@ -144,20 +152,20 @@ def _bytes(count: int) -> str:
 def _factors(data: Dataset, about: Any) -> Section:
     rows = [_factor(data, k) for k in range(len(data.factor_names))]
     source, notes = "", []
-    if isinstance(about, About):
+    if isinstance(about, FolderInfo):
         notes = _joining(about)
         grouped = about.joined.grouped
         files = [_place(file) for file in (about.factors, grouped and grouped.path) if file]
         if not about.factors and len(rows) > bool(grouped):
             files.insert(0, "the names of the sub-folders")
         source = f", from {' and '.join(files)}" if files else ""
-    left_out = about.joined.left_out if isinstance(about, About) else getattr(about, "left_out", {})
+    left_out = about.joined.left_out if isinstance(about, FolderInfo) else getattr(about, "left_out", {})
     notes += [f"column {name!r} is no factor: {reason}" for name, reason in left_out.items()]
     count = _counted(len(rows), "factor", "factors") if rows else "No factors known"
     return Section(count + source, [*rows, *((note,) for note in notes)])
 
 
-def factor_numbers(data: Dataset, k: int) -> np.ndarray:
+def factor_values_of(data: Dataset, k: int) -> np.ndarray:
     """One factor of all observations (of very many, of a part), as numbers; nan where it is not known."""
     index = torch.arange(0, data.size, -(-data.size // 1_000_000))
     return data.values(index)[:, k].numpy()
@@ -165,18 +173,18 @@ def factor_numbers(data: Dataset, k: int) -> np.ndarray:
 
 def _factor(data: Dataset, k: int) -> tuple[str, ...]:
     values, size = data.factor_values[k], data.factor_sizes[k]
-    numbers = np.empty(0) if data.grid else factor_numbers(data, k)
+    numbers = np.empty(0) if data.grid else factor_values_of(data, k)
     missing = int(np.isnan(numbers).sum())
     gaps = f"{missing:,} missing" if missing else ""
-    if data.kinds[k] == "continuous":
+    if data.factor_types[k] == "continuous":
         different = _counted(len(np.unique(numbers[~np.isnan(numbers)])), "value", "values")
         reach = f"{different} from {np.nanmin(numbers):.4g} to {np.nanmax(numbers):.4g}"
         return data.factor_names[k], "continuous", reach, gaps
-    some = ", ".join(shown(value).strip("'") for value in values[:6]) + (", ..." if size > 6 else "")
+    some = ", ".join(repr_value(value).strip("'") for value in values[:6]) + (", ..." if size > 6 else "")
     return data.factor_names[k], "discrete", f"{_counted(size, 'value', 'values')}: {some}", gaps
 
 
-def _joining(about: About) -> list[str]:
+def _joining(about: FolderInfo) -> list[str]:
     """Where rows and pictures did not meet."""
     matched, said = about.joined.matched, _grouping(about)
     if matched is None:
@@ -187,23 +195,27 @@ def _joining(about: About) -> list[str]:
             )
         return said
     said.append(f"column {matched.column!r} names the pictures")
-    if matched.bare:
-        said.append(f"{_counted(len(matched.bare), 'picture has', 'pictures have')} no row: {_some(matched.bare)}")
+    if matched.files_without_row:
+        said.append(
+            f"{_counted(len(matched.files_without_row), 'picture has', 'pictures have')} no row: {_some(matched.files_without_row)}"
+        )
     return said + _wrong_rows(about)
 
 
-def _wrong_rows(about: About) -> list[str]:
+def _wrong_rows(about: FolderInfo) -> list[str]:
     """Rows of a table that are of no use."""
     matched, said = about.joined.matched, []
-    if matched is not None and matched.lost:
-        said.append(f"{_counted(len(matched.lost), 'row names', 'rows name')} no picture: {_some(matched.lost)}")
-    if matched is not None and matched.twice:
-        many = _counted(len(matched.twice), "picture has", "pictures have")
-        said.append(f"{many} several rows, of which the first is used: {_some(matched.twice)}")
+    if matched is not None and matched.unmatched_rows:
+        said.append(
+            f"{_counted(len(matched.unmatched_rows), 'row names', 'rows name')} no picture: {_some(matched.unmatched_rows)}"
+        )
+    if matched is not None and matched.duplicate_files:
+        many = _counted(len(matched.duplicate_files), "picture has", "pictures have")
+        said.append(f"{many} several rows, of which the first is used: {_some(matched.duplicate_files)}")
     return said
 
 
-def _grouping(about: About) -> list[str]:
+def _grouping(about: FolderInfo) -> list[str]:
     """Who takes no part in groups."""
     grouped = about.joined.grouped
     if grouped is None:
@@ -215,13 +227,13 @@ def _grouping(about: About) -> list[str]:
     return said + _alone(about)
 
 
-def _alone(about: About) -> list[str]:
+def _alone(about: FolderInfo) -> list[str]:
     """Groups nobody can be paired in."""
     grouped = about.joined.grouped
-    if grouped is None or not grouped.alone:
+    if grouped is None or not grouped.singleton_groups:
         return []
-    many = _counted(len(grouped.alone), "group has", "groups have")
-    return [f"{many} one picture only and cannot be trained on: {_some(grouped.alone)}"]
+    many = _counted(len(grouped.singleton_groups), "group has", "groups have")
+    return [f"{many} one picture only and cannot be trained on: {_some(grouped.singleton_groups)}"]
 
 
 def _some(names: Sequence[str], most: int = 3) -> str:
@@ -232,8 +244,8 @@ def _some(names: Sequence[str], most: int = 3) -> str:
 # --- what was skipped ----------------------------------------------------------------------------------------------
 
 
-def _skipped(about: About) -> list[Section]:
-    bad = about.found.bad
+def _skipped(about: FolderInfo) -> list[Section]:
+    bad = about.scan.bad
     return (
         [Section(f"{_counted(len(bad), 'file', 'files')} skipped", [(printable(n), r) for n, r in bad.items()])]
         if bad
@@ -241,28 +253,28 @@ def _skipped(about: About) -> list[Section]:
     )
 
 
-def left_out(data: Dataset) -> list[str]:
+def skipped_files(data: Dataset) -> list[str]:
     """What of one's own set is not trained on, a line each: it is kept in the run, and told even if all else is not."""
-    about = about_of(data)
-    if not isinstance(about, About):
+    about = source_info_of(data)
+    if not isinstance(about, FolderInfo):
         return []
-    bad = list(about.found.bad)
+    bad = list(about.scan.bad)
     skipped = [f"skipped {_counted(len(bad), 'file', 'files')}: {_some(bad)}"] if bad else []
     return skipped + _alone(about)
 
 
-def doubtful(data: Dataset) -> list[str]:
+def data_warnings(data: Dataset) -> list[str]:
     """What of one's own set may not be as it was meant, a line each; pictures without a row are meant."""
-    about = about_of(data)
-    return left_out(data) + (_wrong_rows(about) if isinstance(about, About) else [])
+    about = source_info_of(data)
+    return skipped_files(data) + (_wrong_rows(about) if isinstance(about, FolderInfo) else [])
 
 
-def in_short(data: Dataset, most: int = 5) -> list[str]:
+def data_summary(data: Dataset, most: int = 5) -> list[str]:
     """What one should know before training on it, in a few lines; nothing for sets that are not one's own."""
-    about = about_of(data)
-    if isinstance(about, About):
+    about = source_info_of(data)
+    if isinstance(about, FolderInfo):
         lines = [_head(data, about)]
-        bad = list(about.found.bad.items())
+        bad = list(about.scan.bad.items())
         if bad:
             lines.append(f"skipped {_counted(len(bad), 'file', 'files')}:")
             lines += [f"  {printable(name)}: {reason}" for name, reason in bad[:most]]
@@ -270,7 +282,7 @@ def in_short(data: Dataset, most: int = 5) -> list[str]:
                 lines.append(f"  and {len(bad) - most:,} more; all of them: unweave data inspect {_place(about.path)}")
         matched = about.joined.matched
         return lines + [note for note in _joining(about) if matched is None or "names the pictures" not in note]
-    return [_head(data, about)] if isinstance(about, AboutArrays) else []
+    return [_head(data, about)] if isinstance(about, ArrayInfo) else []
 
 
 def _head(data: Dataset, about: Any) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from PIL import Image
 
-from unweave.data.storage.progress import task
-from unweave.data.user.array_file import AboutArrays, as_pixels, channels_first
+from unweave.data.storage.progress import progress_task
+from unweave.data.user.array_file import ArrayInfo, as_pixels, channels_first
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
-from unweave.data.user.image_io import How, finished
+from unweave.data.user.image_io import Preprocessing, preprocess_image
 from unweave.errors import UserError, check_choice, check_integer
 
 
@@ -36,20 +36,24 @@ def items(
 
     `image` is the entry of a dictionary that is the image; `names` are those of the labels in a tuple.
     """
-    how = How(0 if size is None else check_integer("size", size, 8, 512), fit, channels, background).checked()
+    preprocessing = Preprocessing(
+        0 if size is None else check_integer("size", size, 8, 512), fit, channels, background
+    ).checked()
     count, what = _length(source), type(source).__name__
     pictures: list[np.ndarray] = []
     labels: list[dict[str, Any]] = []
-    with task("reading items", count, " items") as move:
+    with progress_task("reading items", count, " items") as move:
         for number in range(count):
             picture, found = _parts(source[number], image, names, number)
-            pictures.append(_pixels(picture, how, number, pictures[0].shape if pictures else None))
+            pictures.append(_pixels(picture, preprocessing, number, pictures[0].shape if pictures else None))
             labels.append(found)
             move(number + 1)
-    pixels, told = as_pixels(np.stack(pictures), what, "NCHW", how if how.channels == "gray" else How(0))
+    pixels, notes = as_pixels(
+        np.stack(pictures), what, "NCHW", preprocessing if preprocessing.channels == "gray" else Preprocessing(0)
+    )
     table, left_out = factor_table(_columns(labels, source), kinds)
     data = Arrays(pixels, table, resident=resident, copy=False)
-    data.about = AboutArrays(None, f"{what} of {count} items", told, left_out)
+    data.source_info = ArrayInfo(None, f"{what} of {count} items", notes, left_out)
     return data
 
 
@@ -109,19 +113,21 @@ def _scalars(name: str, value: Any) -> list[tuple[str, Any]]:
     return []  # boxes, masks, texts of several parts: nothing that a factor could be
 
 
-def _pixels(picture: Any, how: How, number: int, before: tuple[int, ...] | None) -> np.ndarray:
+def _pixels(picture: Any, preprocessing: Preprocessing, number: int, before: tuple[int, ...] | None) -> np.ndarray:
     """One image [C, H, W]."""
     what = f"item {number}"
     if isinstance(picture, Image.Image):
-        gray = how.channels == "gray" or (how.channels == "auto" and picture.mode in ("1", "L", "I;16", "LA"))
-        pixels = finished(picture, how._replace(channels="gray" if gray else "rgb"))
+        gray = preprocessing.channels == "gray" or (
+            preprocessing.channels == "auto" and picture.mode in ("1", "L", "I;16", "LA")
+        )
+        pixels = preprocess_image(picture, preprocessing._replace(channels="gray" if gray else "rgb"))
     else:
         array = picture.detach().cpu().numpy() if isinstance(picture, torch.Tensor) else np.asarray(picture)
         if array.ndim not in (2, 3) or array.dtype.kind not in "buif":
             raise UserError(f"{what} is a {type(picture).__name__} of shape {list(array.shape)}; give images")
         pixels = channels_first(array[None], what, None)[0] if array.ndim == 3 else array[None]
-        if how.size or pixels.shape[0] == 4:
-            pixels = as_pixels(np.stack([pixels, pixels]), what, "NCHW", how)[0][0]
+        if preprocessing.size or pixels.shape[0] == 4:
+            pixels = as_pixels(np.stack([pixels, pixels]), what, "NCHW", preprocessing)[0][0]
     if before is not None and pixels.shape != before:
         raise UserError(f"{what} is an image of shape {list(pixels.shape)}, the first of {list(before)}; give size=64")
     return pixels

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import all_numbers
+from unweave.data.supervision.groups import all_indices
 from unweave.data.user.factor_table import FactorTable, file_finder, find_file
 from unweave.data.views import Selection
 from unweave.errors import UserError
@@ -55,25 +55,25 @@ class Source(NamedTuple):
 
     def digest(self) -> str:
         """Eight letters that change when the rows do."""
-        said = repr([row[1:] if self.tells_shared else (row.left, row.right) for row in self.rows]).encode()
+        said = repr([row[1:] if self.has_shared_column else (row.left, row.right) for row in self.rows]).encode()
         return hashlib.blake2b(said, digest_size=4).hexdigest()
 
     @property
-    def tells_shared(self) -> bool:
+    def has_shared_column(self) -> bool:
         """Whether pairs come with what they share."""
         return any(row.shared.casefold() in SHARED for row in self.rows)
 
 
-class Grouped(NamedTuple):
+class GroupAssignment(NamedTuple):
     """The groups of the pictures of a folder."""
 
     path: Path
     table: FactorTable  # one factor, `group`
-    alone: list[str]  # groups of one picture
+    singleton_groups: list[str]  # groups of one picture
     header: bool
 
 
-class Pairs(NamedTuple):
+class PairList(NamedTuple):
     """The listed pairs of a data set."""
 
     index_L2: Tensor
@@ -102,7 +102,7 @@ def read_rows(what: str, path: str | Path) -> Source:
     return source
 
 
-def settled(text: str) -> str:
+def resolve_pairs_file(text: str) -> str:
     """A text of supervision as a run keeps it: with the full path of a file of pairs, and what it must still hold."""
     kind, options = parse_call(text, "supervision=")
     if kind != "pairs" or not isinstance(options.get("file"), str):
@@ -165,7 +165,7 @@ def _same_place(name: str, picture: str) -> bool:
     return all(ours == theirs for ours, theirs in zip(*places) if ours not in ("", "."))
 
 
-def read_groups(source: Source, pictures: Sequence[str], bad: Mapping[str, str]) -> Grouped:
+def read_groups(source: Source, pictures: Sequence[str], bad: Mapping[str, str]) -> GroupAssignment:
     """The listed groups as a factor of these pictures; a picture that is not listed is in none."""
     known = _Pictures(source, pictures, bad)
     header = known.is_header(source.rows[0], source.rows[0].left)
@@ -181,10 +181,10 @@ def read_groups(source: Source, pictures: Sequence[str], bad: Mapping[str, str])
             raise source.error(row, f"{row.left!r} is in row {seen[number]} already; give every picture one row")
         seen[number], names_N[number] = row.number, row.right
     counts = Counter(name for name in names_N if name is not None)
-    alone = [name for name, count in counts.items() if count == 1]
-    if len(alone) == len(counts):
+    singleton_groups = [name for name, count in counts.items() if count == 1]
+    if len(singleton_groups) == len(counts):
         raise UserError(f"groups '{source.path}': every group has one picture only; give at least two of one group")
-    return Grouped(source.path, _group_factor(names_N), alone, header)
+    return GroupAssignment(source.path, _group_factor(names_N), singleton_groups, header)
 
 
 def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
@@ -196,10 +196,10 @@ def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
     return FactorTable(("group",), ("discrete",), (tuple(values),), classes_N[:, None], numbers_N[:, None], ((),))
 
 
-def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> Pairs:
+def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> PairList:
     """The pairs listed in a file, as numbers of observations of a folder or of a view on one."""
     folder, origin_N = _origin(data)
-    found: Any = getattr(getattr(folder, "about", None), "found", None)
+    found: Any = getattr(getattr(folder, "source_info", None), "scan", None)
     if found is None:
         raise UserError(f"pairs '{path}' are of picture files, which data {folder.name!r} is not; give a folder")
     source = read_rows("pairs", path)
@@ -219,14 +219,14 @@ def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> Pair
     if not len(index_L2):
         raise UserError(f"pairs '{source.path}' has no pair of two pictures of data {data.name!r}; give at least one")
     shared_L = torch.tensor([what for what, pair in zip(shared, listed, strict=True) if pair is not None])[here_L]
-    return Pairs(index_L2, len(listed) - len(index_L2), header, shared_L if source.tells_shared else None)
+    return PairList(index_L2, len(listed) - len(index_L2), header, shared_L if source.has_shared_column else None)
 
 
 def _shared(source: Source, rows: Sequence[Row]) -> list[int]:
     """What each pair shares, 0 the content or 1 the style; all 0 if the file does not say."""
     found = []
     for row in rows:
-        if row.shared.casefold() not in (SHARED if source.tells_shared else ("",)):
+        if row.shared.casefold() not in (SHARED if source.has_shared_column else ("",)):
             said = f"its third entry is {row.shared!r}" if row.shared else "has two entries where other rows have three"
             raise source.error(row, f"{said}; give content or style, what the two share")
         found.append(SHARED.index(row.shared.casefold()) if row.shared else 0)
@@ -235,10 +235,10 @@ def _shared(source: Source, rows: Sequence[Row]) -> list[int]:
 
 def _origin(data: Dataset) -> tuple[Dataset, Tensor]:
     """The data set under all views, and which of its observations each one is [N]."""
-    origin_N = all_numbers(data).cpu()
+    origin_N = all_indices(data).cpu()
     while isinstance(inner := getattr(data, "data", None), Dataset):
         if isinstance(data, Selection):
-            origin_N = data.origin(origin_N.to(data.index_N.device)).cpu()
+            origin_N = data.base_index(origin_N.to(data.index_N.device)).cpu()
         data = inner
     return data, origin_N
 

@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from unweave.data.user.array_file import AboutArrays, array_file, as_pixels
+from unweave.data.user.array_file import ArrayInfo, array_file, as_pixels
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.folder import folder
-from unweave.data.user.image_io import How
+from unweave.data.user.image_io import Preprocessing
 from unweave.data.user.items import is_items, items
 from unweave.errors import UserError, check_choice, check_integer
 
-OWN: dict[str, Callable[..., Arrays]] = {"folder": folder, "arrays": array_file}  # as a run's config names them
+USER_DATASETS: dict[str, Callable[..., Arrays]] = {
+    "folder": folder,
+    "arrays": array_file,
+}  # as a run's config names them
 
 
-def open_own(what: Any, names: Collection[str], options: Mapping[str, Any]) -> Arrays | None:
+def open_user_data(what: Any, names: Collection[str], options: Mapping[str, Any]) -> Arrays | None:
     """The data at a path or in an object; None where it is neither, so that it may be a name or a call text."""
     read: Callable[..., Arrays] | None
     if isinstance(what, str | Path):
@@ -89,11 +92,13 @@ def in_memory(
 ) -> Arrays:
     """Images in bytes or in 0..1, of any layout; factors [N, K] of any values."""
     given = images.detach().cpu().numpy() if isinstance(images, Tensor) else images
-    how = How(0 if size is None else check_integer("size", size, 8, 512), fit, channels, background).checked()
-    pixels, told = as_pixels(given, "data", layout, how)
+    preprocessing = Preprocessing(
+        0 if size is None else check_integer("size", size, 8, 512), fit, channels, background
+    ).checked()
+    pixels, notes = as_pixels(given, "data", layout, preprocessing)
     table = None if factors is None else np.asarray(factors)
     data = Arrays(
         pixels, table[:, None] if table is not None and table.ndim == 1 else table, names=names, resident=resident
     )
-    data.about = AboutArrays(None, f"{given.dtype} {list(given.shape)}", told, {})
+    data.source_info = ArrayInfo(None, f"{given.dtype} {list(given.shape)}", notes, {})
     return data

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unweave.data.storage.cache import cache_dir
-from unweave.data.storage.memmap import Writer, mapped
-from unweave.data.storage.progress import task
-from unweave.data.user.image_io import Facts, How, Unreadable, read_picture
+from unweave.data.storage.memmap import MemmapWriter, open_memmap
+from unweave.data.storage.progress import progress_task
+from unweave.data.user.image_io import Facts, Preprocessing, UnreadableImageError, decode_image
 from unweave.errors import UserError
 from unweave.runs import write_atomic
 
@@ -35,7 +35,7 @@ _LARGEST = 1 << 30  # bytes of a file that may be a picture
 _LITTER = ("thumbs.db", "desktop.ini", "__macosx")  # what systems leave behind, besides names with a dot in front
 
 
-class Found(NamedTuple):
+class FolderScan(NamedTuple):
     """What a folder held."""
 
     pictures: list[str]  # paths inside the folder, in the order of the data set
@@ -79,19 +79,19 @@ def _stamp(path: Path) -> tuple[int, int]:
         return -1, 0
 
 
-def read_folder(root: Path, listed: Listed, how: How) -> tuple[np.ndarray, Found]:
+def read_folder(root: Path, listed: Listed, preprocessing: Preprocessing) -> tuple[np.ndarray, FolderScan]:
     """The pictures [N, C, H, W] in bytes, from the cache if these very files were read before."""
-    said = json.dumps([_FORM, str(root), list(listed.items()), how])
+    said = json.dumps([_FORM, str(root), list(listed.items()), preprocessing])
     name = f"folder-{hashlib.blake2b(said.encode(), digest_size=12).hexdigest()}"
     pixels, notes = cache_dir() / f"{name}.npy", cache_dir() / f"{name}.json"
     try:
-        found, store = Found(**json.loads(notes.read_text())), mapped(pixels)
+        found, store = FolderScan(**json.loads(notes.read_text())), open_memmap(pixels)
         if len(store) == len(found.pictures):
             return store, found
     except (OSError, ValueError, TypeError):  # absent, cut short or not ours
         pass
     try:
-        return _made(root, listed, how, pixels, notes)
+        return _made(root, listed, preprocessing, pixels, notes)
     except OSError as error:
         raise UserError(
             f"the cache '{cache_dir()}' cannot be written: {error.strerror or error}; make room there, "
@@ -99,16 +99,18 @@ def read_folder(root: Path, listed: Listed, how: How) -> tuple[np.ndarray, Found
         ) from error
 
 
-def _made(root: Path, listed: Listed, how: How, pixels: Path, notes: Path) -> tuple[np.ndarray, Found]:
+def _made(
+    root: Path, listed: Listed, preprocessing: Preprocessing, pixels: Path, notes: Path
+) -> tuple[np.ndarray, FolderScan]:
     """The store, new. Only with its notes beside it does it count, so nothing half-made is ever found."""
     with _writer(pixels) as writer:
-        found = _decode(root, listed, how, writer)
-    if how.channels == "auto" and found.gray:
-        coloured = mapped(writer.path)
-        with Writer(writer.path) as writer:
+        found = _decode(root, listed, preprocessing, writer)
+    if preprocessing.channels == "auto" and found.gray:
+        coloured = open_memmap(writer.path)
+        with MemmapWriter(writer.path) as writer:
             for picture in coloured:
                 writer.add(picture[:1])
-    store = mapped(writer.path)
+    store = open_memmap(writer.path)
     if writer.path == pixels:
         write_atomic(notes, json.dumps(found._asdict()).encode())
     else:
@@ -116,19 +118,21 @@ def _made(root: Path, listed: Listed, how: How, pixels: Path, notes: Path) -> tu
     return store, found
 
 
-def _writer(path: Path) -> Writer:
+def _writer(path: Path) -> MemmapWriter:
     """Into the cache; where that cannot be written, into a file that only lives as long as it is used."""
     try:
-        return Writer(path)
+        return MemmapWriter(path)
     except OSError:
-        return Writer(Path(tempfile.mkdtemp(prefix="unweave-")) / path.name)
+        return MemmapWriter(Path(tempfile.mkdtemp(prefix="unweave-")) / path.name)
 
 
-def _decode(root: Path, listed: Listed, how: How, writer: Writer) -> Found:
+def _decode(root: Path, listed: Listed, preprocessing: Preprocessing, writer: MemmapWriter) -> FolderScan:
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("formats", "modes", "sizes", "traits")}
     pictures, bad, brightest, gray = [], {}, 0, True
     digest = hashlib.blake2b(digest_size=6)
-    for (stamp, answer), name in zip(_answers(root, listed, how), listed):  # the answers first: they are to end
+    for (stamp, answer), name in zip(
+        _answers(root, listed, preprocessing), listed
+    ):  # the answers first: they are to end
         if isinstance(answer, str):
             bad[name] = answer
             continue
@@ -142,7 +146,7 @@ def _decode(root: Path, listed: Listed, how: How, writer: Writer) -> Found:
         gray = gray and bool((pixels == pixels[:1]).all())
     _enough(root, pictures, bad)
     orders = {kind: dict(counter.most_common()) for kind, counter in counts.items()}
-    return Found(pictures, bad, **orders, brightest=brightest, gray=gray, digest=digest.hexdigest())  # type: ignore[arg-type]
+    return FolderScan(pictures, bad, **orders, brightest=brightest, gray=gray, digest=digest.hexdigest())  # type: ignore[arg-type]
 
 
 def _counted(facts: Facts) -> dict[str, tuple[str, ...]]:
@@ -153,28 +157,28 @@ def _counted(facts: Facts) -> dict[str, tuple[str, ...]]:
 Answer = tuple[bytes, tuple[np.ndarray, Facts] | str]  # a digest of the file; the picture, or why there is none
 
 
-def _answers(root: Path, listed: Listed, how: How) -> Iterator[Answer]:
+def _answers(root: Path, listed: Listed, preprocessing: Preprocessing) -> Iterator[Answer]:
     """What each file gave, in order. Pillow lets other threads run while it decodes."""
     names = list(listed)
     with (
         ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads,
-        task("reading pictures", len(names), " pictures") as move,
+        progress_task("reading pictures", len(names), " pictures") as move,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # of odd but readable files
         for start in range(0, len(names), _CHUNK):
             chunk = names[start : start + _CHUNK]
-            yield from threads.map(lambda name: _answer(root / name, listed[name][0], how), chunk)
+            yield from threads.map(lambda name: _answer(root / name, listed[name][0], preprocessing), chunk)
             move(start + len(chunk))
 
 
-def _answer(path: Path, size: int, how: How) -> Answer:
+def _answer(path: Path, size: int, preprocessing: Preprocessing) -> Answer:
     if size > _LARGEST:
         return b"", "too large for a picture"
     try:
         content = path.read_bytes()
-        return hashlib.blake2b(content, digest_size=16).digest(), read_picture(content, how)
-    except Unreadable as error:
+        return hashlib.blake2b(content, digest_size=16).digest(), decode_image(content, preprocessing)
+    except UnreadableImageError as error:
         return b"", str(error)
     except OSError as error:
         return b"", error.strerror or str(error)

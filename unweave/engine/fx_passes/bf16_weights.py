@@ -29,7 +29,7 @@ def refresh(inputs: list[Tensor], halves: dict[int, int]) -> None:
         inputs[half].copy_(inputs[full])
 
 
-def carry_halves(module: fx.GraphModule, halves: dict[int, int]) -> None:
+def carry_bf16_weights(module: fx.GraphModule, halves: dict[int, int]) -> None:
     """Let a recorded step read the half of input `full` from input `half`, and write it where it moves the full one.
 
     `halves` maps the number of each full input to that of its half.

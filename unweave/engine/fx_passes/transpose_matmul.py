@@ -15,7 +15,7 @@ _PRODUCTS = {aten.mm.default, aten.bmm.default}
 _KEEPS_SHAPE = {aten.view.default, aten._unsafe_view.default, aten._to_copy.default}
 
 
-def turn_products(module: fx.GraphModule) -> None:
+def transpose_matmuls(module: fx.GraphModule) -> None:
     """Replace every transpose of a product that nothing else reads."""
     graph = module.graph
     for node in list(graph.nodes):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unweave.metrics.inputs import Floats
-from unweave.metrics.parallel import side_by_side
+from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.trees import (
     BINS,
     Block,
@@ -224,5 +224,5 @@ def boost(
             scores[k][:] = scores_NC[:, part].cpu().numpy()
 
     groups = _groups(targets, place)
-    side_by_side(fit, sorted(groups, key=lambda group: -sum(targets[k].columns for k in group)))  # the longest first
+    parallel_map(fit, sorted(groups, key=lambda group: -sum(targets[k].columns for k in group)))  # the longest first
     return Boosted(importance_DK, scores)

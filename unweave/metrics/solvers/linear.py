@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from unweave.metrics.inputs import Floats, Indices
-from unweave.metrics.parallel import one_thread
+from unweave.metrics.parallel import single_thread
 
 
 def standardize(train_ND: Floats, *others: Floats) -> list[Floats]:
@@ -60,7 +60,7 @@ def fit_logistic(
 
     weights = np.zeros(hits_EV.shape)
     limits = {"maxiter": iterations, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(np.float64).eps}
-    with one_thread():
+    with single_thread():
         found = minimize(loss, weights[:, free].ravel(), jac=True, method="L-BFGS-B", options=limits)
     weights[:, free] = found.x.reshape(len(weights), -1)
     return weights
@@ -152,10 +152,10 @@ def _direction(slope_PX: Tensor, past: list[tuple[Tensor, Tensor, Tensor]]) -> T
 
 def class_scores(weights: Floats, codes_MD: Floats) -> Floats:
     """The score of each class in each row [M, V]; the largest is the prediction."""
-    with one_thread():
+    with single_thread():
         return (torch.from_numpy(codes_MD) @ torch.from_numpy(weights[:-1]) + torch.from_numpy(weights[-1])).numpy()
 
 
 def probabilities(scores_MV: Floats) -> Floats:
-    with one_thread():
+    with single_thread():
         return torch.from_numpy(scores_MV).softmax(1).numpy()

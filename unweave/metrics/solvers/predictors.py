@@ -14,8 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, Ridge
 
 from unweave.errors import UserError
-from unweave.metrics.inputs import Array, Floats, Indices, Kinds, Table, classes, read_table, read_test, varying
-from unweave.metrics.parallel import side_by_side
+from unweave.metrics.inputs import (
+    Array,
+    FactorTypes,
+    Floats,
+    Indices,
+    MetricInputs,
+    classes,
+    read_table,
+    read_test,
+    varying_factors,
+)
+from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.boosting import Target, boost
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, fit_logistics, standardize
 
@@ -29,8 +39,8 @@ _FOLDS, _VALIDATED = 3, 1_000  # parts of the train rows, and how many rows at m
 class Split(NamedTuple):
     """Rows to learn from, rows to test on, and the factors that vary among the first."""
 
-    train: Table
-    test: Table
+    train: MetricInputs
+    test: MetricInputs
     factors: list[int]
 
 
@@ -41,15 +51,17 @@ class Fit(NamedTuple):
     accuracy: Floats  # [K], on the test rows: the share predicted right, R^2 of measurements; NaN without test rows
 
 
-def read_split(codes: Array, factors: Array, *, test: tuple[Array, Array] | None, seed: int, kinds: Kinds) -> Split:
+def read_split(
+    codes: Array, factors: Array, *, test: tuple[Array, Array] | None, seed: int, factor_types: FactorTypes
+) -> Split:
     """The checked tables; without `test` the rows are divided 2 to 1 by the seed."""
-    table = read_table(codes, factors, kinds=kinds)
-    varying(table)  # a table in which no factor varies is refused; that the train rows miss it is bad luck
+    table = read_table(codes, factors, factor_types=factor_types)
+    varying_factors(table)  # a table in which no factor varies is refused; that the train rows miss it is bad luck
     train, held_out = read_test(table, test, seed)
     return Split(train, held_out, learnable(train))
 
 
-def learnable(train: Table) -> list[int]:
+def learnable(train: MetricInputs) -> list[int]:
     """The factors that take more than one value; possibly none."""
     low_K, high_K = np.fmin.reduce(train.factors, axis=0), np.fmax.reduce(train.factors, axis=0)
     return [int(k) for k in np.flatnonzero(high_K > low_K)]
@@ -68,7 +80,7 @@ class Factor(NamedTuple):
 def read_factor(split: Split, k: int, *, as_number: bool = False) -> Factor:
     """Factor k as classes, or as measurements of mean 0 and deviation 1 if it is continuous or `as_number`."""
     train, test = split.train, split.test
-    if train.kinds[k] == "discrete" and not as_number:
+    if train.factor_types[k] == "discrete" and not as_number:
         (rows, labels), (test_rows, test_labels) = classes(train, k), classes(test, k, like=train)
         return Factor(rows, labels, test_rows, test_labels, int(labels.max(initial=0)) + 1)
     rows, test_rows = (np.flatnonzero(~np.isnan(table.factors[:, k])) for table in (train, test))
@@ -107,7 +119,7 @@ def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> F
         importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
         return shares(importance), accuracy(factor, guess)
 
-    found = side_by_side(one, split.factors, device)
+    found = parallel_map(one, split.factors, device)
     return Fit(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
 
 

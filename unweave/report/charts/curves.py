@@ -29,11 +29,11 @@ TITLES = {
     "tc": ("total correlation", "nats"),
     "shared": ("latents taken as shared", ""),
     "capacity": ("capacity", "nats"),
-    "critic": ("critic’s loss", "nats"),
+    "discriminator": ("critic’s loss", "nats"),
 }
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """One run's values of one quantity."""
 
     run: int  # decides the colour
@@ -47,7 +47,7 @@ class Chart(NamedTuple):
     svg: Markup
 
 
-def read_lines(logs: Sequence[Mapping[str, Any]], run: int) -> dict[str, Line]:
+def read_curves(logs: Sequence[Mapping[str, Any]], run: int) -> dict[str, Curve]:
     """Every logged quantity over the steps; later stages go on where the ones before them ended."""
     offset, previous, stage = 0, 0, None
     columns: dict[str, tuple[list[int], list[float]]] = {}
@@ -60,15 +60,15 @@ def read_lines(logs: Sequence[Mapping[str, Any]], run: int) -> dict[str, Line]:
                 steps, values = columns.setdefault(name, ([], []))
                 steps.append(offset + previous)
                 values.append(float(value))
-    return {name: _thinned(Line(run, np.array(s), np.array(v))) for name, (s, v) in columns.items()}
+    return {name: _thinned(Curve(run, np.array(s), np.array(v))) for name, (s, v) in columns.items()}
 
 
-def _thinned(line: Line) -> Line:
+def _thinned(line: Curve) -> Curve:
     """At most MOST_POINTS points, each the mean of its neighbours."""
     if len(line.steps) <= MOST_POINTS:
         return line
     parts = np.array_split(np.arange(len(line.steps)), MOST_POINTS)
-    return Line(line.run, *(np.array([column[p].mean() for p in parts]) for column in (line.steps, line.values)))
+    return Curve(line.run, *(np.array([column[p].mean() for p in parts]) for column in (line.steps, line.values)))
 
 
 def columns(count: int) -> int:
@@ -76,7 +76,7 @@ def columns(count: int) -> int:
     return 2 if count in (1, 2, 4) else 3
 
 
-def charts(runs: Sequence[Mapping[str, Line]]) -> list[Chart]:
+def charts(runs: Sequence[Mapping[str, Curve]]) -> list[Chart]:
     """One drawing per quantity, all runs that have it in it."""
     names = dict.fromkeys(name for lines in runs for name in lines)
     shown = {n: [run[n] for run in runs if n in run and np.isfinite(run[n].values).any()] for n in names}
@@ -113,7 +113,7 @@ def ticks(low: float, high: float, logarithmic: bool) -> list[float]:
     return inside
 
 
-def _draw(title: str, lines: Sequence[Line], logarithmic: bool, width: int) -> Markup:
+def _draw(title: str, lines: Sequence[Curve], logarithmic: bool, width: int) -> Markup:
     values = np.concatenate([line.values[np.isfinite(line.values)] for line in lines])
     low, high = float(values.min()), float(values.max())
     if high - low < 1e-9 * max(1.0, abs(high)):
@@ -141,7 +141,7 @@ def _draw(title: str, lines: Sequence[Line], logarithmic: bool, width: int) -> M
     return Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(width, HEIGHT, title, body)
 
 
-def _path(line: Line, x: np.ndarray, y: np.ndarray) -> Markup:
+def _path(line: Curve, x: np.ndarray, y: np.ndarray) -> Markup:
     """The line, broken where a value is no number; a single point is a dot."""
     pieces, drawing = [], False
     for at, height in zip(x, y, strict=True):

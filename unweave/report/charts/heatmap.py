@@ -18,8 +18,8 @@ from matplotlib.patches import Rectangle
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import describe
-from unweave.report.images import shares
-from unweave.report.words import number, pretty
+from unweave.report.images import adjusted_information
+from unweave.report.words import format_number, pretty
 from unweave.runs import write_atomic
 
 PAPER, INK, SOFT, FAINT, LINE, ACCENT = "#fdfcfa", "#1f1e1b", "#6d6a63", "#a9a59c", "#e7e3db", "#1f5f6b"
@@ -46,13 +46,13 @@ def heatmap_picture(result: Evaluation) -> bytes:
     if not result.information.size:
         raise UserError("result has no factors; a heat map needs at least one")
     names = [pretty(name) for name in result.factor_names]
-    panels = [Panel("Mutual information", "share of each factor’s entropy, %", shares(result), names)]
+    panels = [Panel("Mutual information", "share of each factor’s entropy, %", adjusted_information(result), names)]
     if result.importance is not None:
         panels.append(
             Panel("Importance", "share in predicting each factor (DCI), %", _of_one(result.importance), names)
         )
     rows = [f"z{z}" for z in range(len(result.information))]
-    faint = [not alive for alive in result.alive]
+    faint = [not alive for alive in result.active]
     return draw(panels, rows, LIGHT_TO_ACCENT, 0.0, 1.0, percent_text, faint=faint)
 
 
@@ -77,8 +77,10 @@ def score_rows(result: Evaluation) -> list[list[str]]:
     for name, value in result.scores.items():
         metric = describe(name)
         ends = result.intervals.get(name)
-        between = f"{number(ends[0], 3)} – {number(ends[1], 3)}" if ends else ""
-        rows.append([metric.title, number(value, 3), between, f"{metric.sentence}\n[dim]{metric.flavour}[/dim]"])
+        between = f"{format_number(ends[0], 3)} – {format_number(ends[1], 3)}" if ends else ""
+        rows.append(
+            [metric.title, format_number(value, 3), between, f"{metric.description}\n[dim]{metric.definition}[/dim]"]
+        )
     return rows
 
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from unweave.report.charts.agreement import short_title
 from unweave.report.charts.curves import ticks
 from unweave.report.sweep_summary import Family, Group, sign
-from unweave.report.words import number, short
+from unweave.report.words import format_number, short
 
 TOP, PLOT, LINE = 8, 168, 16  # pixels: above the plot, the plot, a line under it
 LETTER = 7.2  # pixels, of a label in a wide face
@@ -59,11 +59,11 @@ def facets(found: Sequence[Family], score: str) -> list[Facet]:
     seeds = sorted({seed for group in groups for seed in group.runs["seed"]})
     shift = {seed: SPREAD * ((rank + 0.5) / len(seeds) - 0.5) for rank, seed in enumerate(seeds)}
     lane = LINE if any(group.runs["diverged"].notna().any() for group in groups) else 0
-    layout = Layout(score, *ends_of(values), shift, lane, _leaders(found, score))
+    layout = Layout(score, *axis_limits(values), shift, lane, _leaders(found, score))
     return [_facet(family, layout, colour % 8) for colour, family in enumerate(found)]
 
 
-def ends_of(values: Sequence[float]) -> tuple[float, float]:
+def axis_limits(values: Sequence[float]) -> tuple[float, float]:
     """Low and high end of the axis: the values and a little more, from 0 unless all lie far above it."""
     low, high = min(values), max(values)
     room = 0.06 * (high - low) or 0.05 * max(abs(high), 0.1)
@@ -121,7 +121,7 @@ def _column(group: Group, layout: Layout, middle: float, width: float) -> Markup
         seed, step = group.runs.at[row, "seed"], group.runs.at[row, "diverged"]
         across = f"{100 * (middle + width * layout.shift[seed]):.2f}%"
         if row in values.index:
-            about = ", ".join(word for word in (group.label, f"seed {seed}: {number(values[row], 3)}") if word)
+            about = ", ".join(word for word in (group.label, f"seed {seed}: {format_number(values[row], 3)}") if word)
             body += _dot(across, layout.height(float(values[row])), 3.5 if len(layout.shift) < MANY else 2.5, about)
         elif step == step:
             cross = Markup("×<title>seed {} diverged at step {:,.0f}</title>").format(seed, step)
@@ -146,5 +146,5 @@ def _spoken(family: Family, score: str) -> str:
         values = group.scores(score)
         if len(values):
             several = "median " if len(values) > 1 else ""
-            told.append(f"{group.label} {several}{number(float(values.median()))}".strip())
+            told.append(f"{group.label} {several}{format_number(float(values.median()))}".strip())
     return f"{short_title(score)} of {family.name}: {'; '.join(told) or 'no values'}"

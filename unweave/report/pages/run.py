@@ -17,21 +17,21 @@ from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation, evaluate
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
-from unweave.model import Trained, load, reached
+from unweave.model import TrainedModel, checkpoint_step, load
 from unweave.report import words
-from unweave.report.charts.curves import Line, charts, columns, read_lines
+from unweave.report.charts.curves import Curve, charts, columns, read_curves
 from unweave.report.command import command_parts
 from unweave.report.images import (
     Picture,
+    adjusted_information,
     coordinate_names,
     latent_order,
     picture,
     reconstruction_rows,
-    shares,
     strip,
     traverse,
 )
-from unweave.report.panels.assemble import classes_panel, parts_panel, plane_panel
+from unweave.report.panels.assemble import classes_panel, latent_map_panel, parts_panel
 from unweave.runs import write_atomic
 
 HERE = Path(__file__).parents[1] / "templates"
@@ -43,14 +43,14 @@ MOST_PIXELS = 4_800_000  # values in all traversals of a page; beyond, fewer sta
 class Run(NamedTuple):
     """One run with all that its part of the page is made of."""
 
-    trained: Trained
+    trained: TrainedModel
     result: Evaluation
-    lines: dict[str, Line]
+    curves: dict[str, Curve]
     done: int  # steps
 
 
 def report(
-    runs: Sequence[str | Path | Trained],
+    runs: Sequence[str | Path | TrainedModel],
     out: str | Path,
     *,
     seed: int = 0,
@@ -58,7 +58,7 @@ def report(
     title: str | None = None,
 ) -> Path:
     """Write one self-contained HTML page about the runs: scores, pictures, curves, and how to repeat them."""
-    if isinstance(runs, str | Path | Trained):
+    if isinstance(runs, str | Path | TrainedModel):
         runs = [runs]
     if not runs:
         raise UserError("runs is empty; give at least one run folder")
@@ -75,12 +75,12 @@ def report(
     return path
 
 
-def _gather(run: str | Path | Trained, number: int, seed: int, device: str) -> Run:
-    trained = run if isinstance(run, Trained) else load(run, device=device)
+def _gather(run: str | Path | TrainedModel, number: int, seed: int, device: str) -> Run:
+    trained = run if isinstance(run, TrainedModel) else load(run, device=device)
     # a run folder may belong to somebody else: then the scores go on the page only
     result = evaluate(trained, seed=seed, save=os.access(trained.folder.path, os.W_OK))
     logs = trained.folder.logs()
-    return Run(trained, result, read_lines(logs, number), reached(trained.folder))
+    return Run(trained, result, read_curves(logs, number), checkpoint_step(trained.folder))
 
 
 def render(runs: Sequence[Run], *, seed: int, title: str | None) -> str:
@@ -89,7 +89,7 @@ def render(runs: Sequence[Run], *, seed: int, title: str | None) -> str:
         loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.globals["columns"] = columns
-    environment.filters |= {"number": words.number, "percent": words.percent, "pretty": words.pretty}
+    environment.filters |= {"number": words.format_number, "percent": words.percent, "pretty": words.pretty}
     configs = [run.trained.config for run in runs]
     labels = words.run_labels(configs, [run.trained.folder.path.name for run in runs])
     starts = _starts(runs)
@@ -98,14 +98,14 @@ def render(runs: Sequence[Run], *, seed: int, title: str | None) -> str:
         title=title or _title(runs),
         style=Markup((HERE / "report.css").read_text()),  # our own file: the only text that is not escaped
         sections=sections,
-        several=_comparison(runs, labels) if len(runs) > 1 else None,
+        comparison=_comparison(runs, labels) if len(runs) > 1 else None,
         seed=seed,
     )
 
 
 def _starts(runs: Sequence[Run]) -> int:
     """How many start images the page can afford; with one, several runs are shown only beneath each other."""
-    values = sum(9 * math.prod(run.trained.data.shape) * min(MOST_SHOWN, int(run.result.alive.sum())) for run in runs)
+    values = sum(9 * math.prod(run.trained.data.shape) * min(MOST_SHOWN, int(run.result.active.sum())) for run in runs)
     again = 1 if len(runs) > 1 else 0
     return next((n for n in range(STARTS, 1, -1) if values * (n + again) <= MOST_PIXELS), 1)
 
@@ -113,8 +113,8 @@ def _starts(runs: Sequence[Run]) -> int:
 def _title(runs: Sequence[Run]) -> str:
     methods = list(dict.fromkeys(words.method_title(run.trained.config["method"]) for run in runs))
     data = list(dict.fromkeys(run.trained.config["data"] for run in runs))
-    names = words.joined(methods) if len(methods) <= 3 else f"{len(methods)} methods"
-    return f"{names} on {words.joined(data)}"
+    names = words.join_words(methods) if len(methods) <= 3 else f"{len(methods)} methods"
+    return f"{names} on {words.join_words(data)}"
 
 
 # --- one run -------------------------------------------------------------------------------------------------------
@@ -128,24 +128,24 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "number": number,
         "label": label,
         "folder": trained.folder.path.name,
-        "lede": words.lede(config, trained.data, trained.method.needs, run.done),
+        "run_summary": words.run_summary(config, trained.data, trained.method.needs, run.done),
         "about": words.method_about(config["method"]),
-        "facts": _facts(config, trained.folder.took),
+        "facts": _facts(config, trained.folder.training_time),
         "scores": _scores(result),
         "used": _used(trained, result),
-        "measured": bool(np.isfinite(result.nats).any()),
+        "measured": bool(np.isfinite(result.latent_information).any()),
         "findings": words.findings(result, _latent_shares(trained, result)),
         "latents": _latents(trained, result, seed, starts),
         "most": MOST_SHOWN,
         "starts": starts,
         "parts": parts_panel(trained, result, seed, side),
         "classes": classes_panel(trained, seed, side),
-        "plane": plane_panel(trained, result, seed),
+        "latent_map": latent_map_panel(trained, result, seed),
         "rebuilt": _rebuilt(trained, seed),
         "matrix": _matrix(trained, result),
         "factors": [words.pretty(name) for name in result.factor_names],
         "rows": _counted(result),
-        "charts": charts([run.lines]),
+        "charts": charts([run.curves]),
         "command": command_parts(config) if cls else None,
         "device": config["device"],
         "paper": cls.paper if cls else "",
@@ -155,10 +155,10 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
     }
 
 
-def _used(trained: Trained, result: Evaluation) -> tuple[int, int]:
+def _used(trained: TrainedModel, result: Evaluation) -> tuple[int, int]:
     """How many latents carry anything, of how many; classes are not counted."""
     counted = [not is_class for _, is_class in coordinate_names(trained)]
-    return int(result.alive[counted].sum()), sum(counted)
+    return int(result.active[counted].sum()), sum(counted)
 
 
 def _facts(config: dict[str, Any], took: dict[str, Any]) -> list[str]:
@@ -174,21 +174,21 @@ def _scores(result: Evaluation) -> list[dict[str, Any]]:
         metric = METRICS[name]
         span = (value - metric.low) / (metric.high - metric.low)
         share = min(1.0, max(0.0, span)) if math.isfinite(span) else 0.0
-        found.append({"title": metric.title, "value": value, "share": share, "sentence": metric.sentence})
+        found.append({"title": metric.title, "value": value, "share": share, "sentence": metric.description})
     return found
 
 
-def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> list[dict[str, Any]]:
+def _latents(trained: TrainedModel, result: Evaluation, seed: int, starts: int) -> list[dict[str, Any]]:
     """Every latent, most informative first; those that are folded away are shown from one start image only.
 
     Probabilities of classes are left out: they cannot be moved one at a time.
     """
     if trained.representation.decode is None:
         return []
-    known_ZK, most = shares(result), float(np.nanmax([*result.nats, 1e-9]))
+    known_ZK, most = adjusted_information(result), float(np.nanmax([*result.latent_information, 1e-9]))
     named, found = coordinate_names(trained), []
     movable = [z for z in latent_order(result) if not named[z][1]]
-    unfolded = [z for z in movable if result.alive[z]][:MOST_SHOWN]
+    unfolded = [z for z in movable if result.active[z]][:MOST_SHOWN]
     for moved in traverse(trained, movable, starts=starts, seed=seed):
         z = moved.latent
         k = int(known_ZK[z].argmax()) if result.factor_names else None
@@ -196,9 +196,9 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
             {
                 "name": f"z{z}",
                 "part": named[z][0],
-                "alive": bool(result.alive[z]),
-                "nats": float(result.nats[z]),
-                "weight": float(np.nan_to_num(result.nats[z] / most)),
+                "alive": bool(result.active[z]),
+                "nats": float(result.latent_information[z]),
+                "weight": float(np.nan_to_num(result.latent_information[z] / most)),
                 "factor": "" if k is None else words.pretty(result.factor_names[k]),
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": moved.low,
@@ -209,7 +209,7 @@ def _latents(trained: Trained, result: Evaluation, seed: int, starts: int) -> li
     return found
 
 
-def _rebuilt(trained: Trained, seed: int) -> list[tuple[str, Picture]]:
+def _rebuilt(trained: TrainedModel, seed: int) -> list[tuple[str, Picture]]:
     if trained.representation.decode is None:
         return []
     originals, rebuilt = reconstruction_rows(trained, seed=seed)
@@ -223,21 +223,21 @@ def _counted(result: Evaluation) -> str:
     return f"{few:,}" if few == most else f"{few:,} to {most:,}"
 
 
-def _latent_shares(trained: Trained, result: Evaluation) -> np.ndarray:
+def _latent_shares(trained: TrainedModel, result: Evaluation) -> np.ndarray:
     """What latents know of factors; classes, of which each knows a little by itself, are told elsewhere."""
     is_class_Z = np.array([is_class for _, is_class in coordinate_names(trained)])
-    return np.where(is_class_Z[:, None], 0.0, shares(result))
+    return np.where(is_class_Z[:, None], 0.0, adjusted_information(result))
 
 
-def _matrix(trained: Trained, result: Evaluation) -> list[dict[str, Any]]:
+def _matrix(trained: TrainedModel, result: Evaluation) -> list[dict[str, Any]]:
     known_ZK, named = _latent_shares(trained, result), coordinate_names(trained)
     best = known_ZK.argmax(0)
     return [
         {
             "name": f"z{z}",
-            "alive": bool(result.alive[z]),
+            "alive": bool(result.active[z]),
             "cells": [
-                (float(v), bool(best[k] == z and v >= words.PARTLY and result.alive[z]))
+                (float(v), bool(best[k] == z and v >= words.PARTIAL_THRESHOLD and result.active[z]))
                 for k, v in enumerate(known_ZK[z])
             ],
         }
@@ -255,13 +255,13 @@ def _comparison(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any]:
     same_data = len({(c["data"], json.dumps(c["data_options"], sort_keys=True)) for c in configs}) == 1
     columns = [(METRICS[name].title, [r.scores.get(name, math.nan) for r in results]) for name in results[0].scores]
     return {
-        "said": words.comparison(labels, results, same_data),
+        "sentences": words.comparison(labels, results, same_data),
         "shared": words.in_common(configs),
         "comparable": same_data,
         "columns": [(title, _marked(values, same_data)) for title, values in columns],
-        "lost": _lost(runs, same_data),
+        "recon_errors": _lost(runs, same_data),
         "differences": words.differences(configs),
-        "charts": charts([run.lines for run in runs]),
+        "charts": charts([run.curves for run in runs]),
     }
 
 
@@ -275,6 +275,6 @@ def _marked(values: Sequence[float], comparable: bool, sign: int = 1, digits: in
 def _lost(runs: Sequence[Run], same_data: bool) -> list[tuple[float, bool]] | None:
     """The last logged reconstruction error of each run, where they are errors of the same kind."""
     kinds = {run.trained.config["arguments"].get("likelihood") for run in runs}
-    if not same_data or len(kinds) > 1 or not all("recon" in run.lines for run in runs):
+    if not same_data or len(kinds) > 1 or not all("recon" in run.curves for run in runs):
         return None
-    return _marked([float(run.lines["recon"].values[-1]) for run in runs], same_data, sign=-1, digits=1)
+    return _marked([float(run.curves["recon"].values[-1]) for run in runs], same_data, sign=-1, digits=1)

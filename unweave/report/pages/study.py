@@ -13,7 +13,7 @@ from scipy.stats import gaussian_kde
 
 from unweave.errors import UserError
 from unweave.report.charts.curves import ticks
-from unweave.report.charts.strip_plot import ends_of
+from unweave.report.charts.strip_plot import axis_limits
 from unweave.report.pages.run import HERE
 from unweave.report.sweep_summary import words_for
 from unweave.report.words import short
@@ -26,7 +26,7 @@ HUMP = 20  # pixels, the density at its widest
 Across = Callable[[float], float]  # a value's place, in per cent
 
 
-class Mark(NamedTuple):
+class PublishedRange(NamedTuple):
     """A published number (both ends are it) or range, and its words."""
 
     low: float
@@ -34,25 +34,25 @@ class Mark(NamedTuple):
     words: str
 
 
-class Strip(NamedTuple):
+class StripRow(NamedTuple):
     """The runs of one row, as values with their words, and what was published of it."""
 
     name: str
-    whole: bool  # a family, over all its settings
+    pooled: bool  # a family, over all its settings
     colour: int
-    dots: Sequence[tuple[float, str]]
+    points: Sequence[tuple[float, str]]
     median: float
-    marks: Sequence[Mark]
+    published: Sequence[PublishedRange]
 
 
 class Panel(NamedTuple):
     """One score of all rows."""
 
     score: str
-    strips: Sequence[Strip]
+    strips: Sequence[StripRow]
 
 
-class Sheet(NamedTuple):
+class StudyTables(NamedTuple):
     """What the page says beside its drawings; every cell is text."""
 
     title: str
@@ -64,11 +64,11 @@ class Sheet(NamedTuple):
     heads: Sequence[str]
     rows: Sequence[tuple[bool, Sequence[str]]]  # whether it is a family, its cells
     beside_heads: Sequence[str]
-    beside: Sequence[Sequence[str]]
+    comparison: Sequence[Sequence[str]]
     sources: Sequence[str]  # of published numbers; the last cell beside them says which, from 1
 
 
-def study_page(sheet: Sheet, panels: Sequence[Panel], out: str | Path) -> Path:
+def study_page(tables: StudyTables, panels: Sequence[Panel], out: str | Path) -> Path:
     """Write the page; returns where it is."""
     path = Path(out)
     environment = Environment(
@@ -78,7 +78,7 @@ def study_page(sheet: Sheet, panels: Sequence[Panel], out: str | Path) -> Path:
     drawn = [
         {"title": words_for(panel.score)[0], "sentence": words_for(panel.score)[1], **draw(panel)} for panel in panels
     ]
-    page = environment.get_template("study.html").render(sheet=sheet, panels=drawn, style=Markup(style))
+    page = environment.get_template("study.html").render(tables=tables, panels=drawn, style=Markup(style))
     try:
         write_atomic(path, page.encode())
     except OSError as error:
@@ -88,9 +88,9 @@ def study_page(sheet: Sheet, panels: Sequence[Panel], out: str | Path) -> Path:
 
 def draw(panel: Panel) -> dict[str, object]:
     """The drawing of one score and the room its labels take on the left."""
-    numbers = [value for strip in panel.strips for value, _ in strip.dots]
-    numbers += [end for strip in panel.strips for mark in strip.marks for end in mark[:2]]
-    low, high = ends_of(numbers)
+    numbers = [value for strip in panel.strips for value, _ in strip.points]
+    numbers += [end for strip in panel.strips for mark in strip.published for end in mark[:2]]
+    low, high = axis_limits(numbers)
     bottom = TOP + ROW * len(panel.strips)
 
     def across(value: float) -> float:
@@ -102,31 +102,31 @@ def draw(panel: Panel) -> dict[str, object]:
         body += line + _text("tick", f"{across(tick):.2f}%", bottom + 15, short(tick), "middle")
     for place, strip in enumerate(panel.strips):
         body += _strip(strip, TOP + ROW * (place + 0.5), across)
-    spoken = "; ".join(f"{strip.name} {short(strip.median)}" for strip in panel.strips if strip.dots)
+    spoken = "; ".join(f"{strip.name} {short(strip.median)}" for strip in panel.strips if strip.points)
     svg = Markup('<svg style="height:{}px" role="img" aria-label="median {} of {}">{}</svg>')
     left = int(LETTER * max(len(strip.name) for strip in panel.strips)) + 16
     return {"svg": svg.format(bottom + 22, panel.score, spoken, body), "left": left}
 
 
-def _strip(strip: Strip, height: float, across: Across) -> Markup:
-    kind = "tick value whole" if strip.whole else "tick value"
+def _strip(strip: StripRow, height: float, across: Across) -> Markup:
+    kind = "tick value whole" if strip.pooled else "tick value"
     body = _text(kind, "-10", height + 4, strip.name, "end")
-    for mark in strip.marks:
+    for mark in strip.published:
         body += _mark(mark, height, across)
-    if strip.whole and len(strip.dots) >= ENOUGH:
+    if strip.pooled and len(strip.points) >= ENOUGH:
         body += _density(strip, height, across)
-    for value, words in strip.dots:
+    for value, words in strip.points:
         dot = Markup('<circle class="dot run{}" cx="{:.2f}%" cy="{:.1f}" r="{}"><title>{}</title></circle>')
-        body += dot.format(strip.colour, across(value), height, 2.5 if strip.whole else 3.5, words)
-    if len(strip.dots) > 1:
+        body += dot.format(strip.colour, across(value), height, 2.5 if strip.pooled else 3.5, words)
+    if len(strip.points) > 1:
         line = Markup('<line class="median" x1="{0:.2f}%" x2="{0:.2f}%" y1="{1:.1f}" y2="{2:.1f}"/>')
         body += line.format(across(strip.median), height - 7, height + 7)
     return body
 
 
-def _density(strip: Strip, height: float, across: Across) -> Markup:
+def _density(strip: StripRow, height: float, across: Across) -> Markup:
     """How the runs lie, as a shape that is widest where most are; from the smallest to the largest, no further."""
-    values = np.array([value for value, _ in strip.dots])
+    values = np.array([value for value, _ in strip.points])
     if np.ptp(values) < 1e-9 * max(1.0, float(np.abs(values).max())):
         return Markup("")
     places = np.linspace(values.min(), values.max(), 60)
@@ -135,12 +135,12 @@ def _density(strip: Strip, height: float, across: Across) -> Markup:
     upper = [f"{across(x):.2f},{50 - y:.1f}" for x, y in zip(places, half, strict=True)]
     lower = [f"{across(x):.2f},{50 + y:.1f}" for x, y in zip(places[::-1], half[::-1], strict=True)]
     # Its own little sheet, 100 by 100 whatever the size, since a path cannot be told in per cent.
-    sheet = Markup('<svg x="0" y="{:.1f}" width="100%" height="{}" viewBox="0 0 100 100" preserveAspectRatio="none">')
+    tables = Markup('<svg x="0" y="{:.1f}" width="100%" height="{}" viewBox="0 0 100 100" preserveAspectRatio="none">')
     shape = Markup('<polygon class="density run{}" points="{}"/></svg>')
-    return sheet.format(height - HUMP / 2, HUMP) + shape.format(strip.colour, " ".join(upper + lower))
+    return tables.format(height - HUMP / 2, HUMP) + shape.format(strip.colour, " ".join(upper + lower))
 
 
-def _mark(mark: Mark, height: float, across: Across) -> Markup:
+def _mark(mark: PublishedRange, height: float, across: Across) -> Markup:
     """A bar from end to end; a single number is a stroke across the row."""
     start, end, title = across(mark.low), across(mark.high), Markup("<title>{}</title>").format(mark.words)
     if mark.low == mark.high:

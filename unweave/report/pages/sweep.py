@@ -27,16 +27,16 @@ from unweave.report.sweep_summary import (
     check_frame,
     digits,
     families,
+    format_setting,
     leading_score,
+    ranking_sentences,
     shown_settings,
     sign,
     statistics,
     summary,
-    told,
-    verdict,
     words_for,
 )
-from unweave.report.words import DASH, joined, number, percent
+from unweave.report.words import DASH, format_number, join_words, percent
 from unweave.runs import RunFolder, write_atomic
 
 FEWEST_RUNS, FEWEST_SCORES = 5, 2  # for rank correlations between scores
@@ -70,7 +70,7 @@ def render(frame: pd.DataFrame, title: str) -> str:
         style=Markup((HERE / "report.css").read_text() + (HERE / "compare.css").read_text()),
         counts=_counts(frame, found),
         facts=_facts(frame),
-        said=_said(found, score),
+        sentences=_said(found, score),
         scores=[short_title(name) for name in names],
         rows=_summary_rows(found, names),
         several=len(found) > 1,
@@ -88,28 +88,28 @@ def render(frame: pd.DataFrame, title: str) -> str:
 
 
 def _counts(frame: pd.DataFrame, found: Sequence[Family]) -> list[tuple[int, str]]:
-    told = {
+    format_setting = {
         "run": len(frame),
         "method": frame["method"].nunique(),
         "setting": sum(len(family.groups) for family in found),
         "seed": frame["seed"].nunique(),
     }
-    counts = [(count, name if count == 1 else f"{name}s") for name, count in told.items()]
+    counts = [(count, name if count == 1 else f"{name}s") for name, count in format_setting.items()]
     return [*counts, (int(frame["diverged"].notna().sum()), "diverged")]
 
 
 def _facts(frame: pd.DataFrame) -> list[str]:
     data, steps = list(dict.fromkeys(frame["data"])), sorted(set(frame["steps"]))
     trained = f"{steps[0]:,} steps" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,} steps"
-    return [joined([str(name) for name in data]), trained]
+    return [join_words([str(name) for name in data]), trained]
 
 
 def _said(found: Sequence[Family], score: str | None) -> list[str]:
     """The verdict, for each data set by itself: scores on different data cannot be set against each other."""
     sets = list(dict.fromkeys(family.data for family in found))
     if len(sets) == 1:
-        return verdict(found, score)
-    return [f"On {name}: {' '.join(verdict([f for f in found if f.data == name], score))}" for name in sets]
+        return ranking_sentences(found, score)
+    return [f"On {name}: {' '.join(ranking_sentences([f for f in found if f.data == name], score))}" for name in sets]
 
 
 # --- summary and panels --------------------------------------------------------------------------------------------
@@ -147,8 +147,8 @@ def _column(every: Sequence[tuple[Family, Group]], name: str) -> list[dict[str, 
             won[i] = best
     return [
         {
-            "mean": number(numbers["mean"], fine),
-            "sd": number(numbers["sd"], fine) if numbers["count"] > 1 else "",
+            "mean": format_number(numbers["mean"], fine),
+            "sd": format_number(numbers["sd"], fine) if numbers["count"] > 1 else "",
             "count": int(numbers["count"]) if 0 < numbers["count"] < group.runs["diverged"].isna().sum() else 0,
             "won": won[i],
         }
@@ -204,7 +204,7 @@ def _ends(pairs: Sequence[tuple[str, str, str]]) -> str:
     if len(pairs) < 2:
         return ""
     (high, *alike), (low, *apart) = pairs[0], pairs[-1]
-    return f"{joined(alike)} agree most ({high}), {joined(apart)} least ({low})."
+    return f"{join_words(alike)} agree most ({high}), {join_words(apart)} least ({low})."
 
 
 # --- the best runs -------------------------------------------------------------------------------------------------
@@ -223,8 +223,8 @@ def _best(frame: pd.DataFrame, family: Family, score: str) -> dict[str, Any]:
         "name": family.name,
         "label": label,
         "run": row["run"],
-        "value": number(float(row[score]), 3),
-        "median": number(float(group.scores(score).median()), 3),
+        "value": format_number(float(row[score]), 3),
+        "median": format_number(float(group.scores(score).median()), 3),
         "seeds": len(values),
         "of": sum(len(found) for _, found in scored),
         **_shown(row["run"]),
@@ -262,7 +262,7 @@ def _table(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
     rows = []
     for folder, (_, row) in zip(folders, frame.iterrows(), strict=True):
         cells = [_told_cell(row[name]) for name in plain]
-        cells += [(number(row[name], 3), _sortable(row[name])) for name in names]
+        cells += [(format_number(row[name], 3), _sortable(row[name])) for name in names]
         step = row["diverged"]
         rows.append(
             {"folder": folder, "path": row["run"], "cells": cells, "step": "" if step != step else f"{step:,.0f}"}
@@ -272,7 +272,7 @@ def _table(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _told_cell(value: Any) -> tuple[str, str]:
-    text = told(value)
+    text = format_setting(value)
     return text, "" if text == DASH else text
 
 

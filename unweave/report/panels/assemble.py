@@ -13,14 +13,14 @@ import numpy as np
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.evaluation.groups import MOST_CLASSES, GroupAccuracy, group_accuracy, shared_factors
-from unweave.model import Trained
+from unweave.model import TrainedModel
 from unweave.report.images import picture
 from unweave.report.panels import classes as of_classes
-from unweave.report.panels.clusters import clustered
-from unweave.report.panels.latent_map import plane
-from unweave.report.panels.parts import Knowledge, dead_parts, knowledge, part_findings, score_sentence
-from unweave.report.panels.swaps import Halves, halves_of, is_grouped, swap_grid, ways
-from unweave.report.words import joined, pretty
+from unweave.report.panels.clusters import match_clusters
+from unweave.report.panels.latent_map import latent_map
+from unweave.report.panels.parts import PartInformation, dead_parts, part_findings, part_information, score_sentence
+from unweave.report.panels.swaps import CodeSplit, interpolations, is_grouped, split_code, swap_grid
+from unweave.report.words import join_words, pretty
 
 MEMBERS, ACCURACY_ROWS = (1, 2, 4), 1500
 PLANE_WIDTH = 392
@@ -28,22 +28,24 @@ WIDEST = 640  # of grids, in CSS pixels
 MATRIX = 12  # classes up to which confusions are shown as a table
 
 
-def parts_panel(trained: Trained, result: Evaluation, seed: int, side: int) -> dict[str, Any] | None:
+def parts_panel(trained: TrainedModel, result: Evaluation, seed: int, side: int) -> dict[str, Any] | None:
     """Content and style: what each knows, swaps, ways between groups, and how well groups are told."""
     parts = trained.representation.parts
-    halves = halves_of(parts)
+    halves = split_code(parts)
     if halves is None or any(part.classes for part in parts):
         return None
-    known = knowledge(trained, result)
+    known = part_information(trained, result)
     shown = trained.representation.decode is not None
     return {
-        "title": joined([pretty(part.name) for part in parts]).capitalize(),
+        "title": join_words([pretty(part.name) for part in parts]).capitalize(),
         "names": [pretty(part.name) for part in parts],
         "findings": part_findings(known, dead_parts(trained, result, seed)),
         "score": score_sentence(result, known),
         "rows": _knowledge_rows(known),
         "swap": swap_panel(trained, halves, seed, side) if shown else None,
-        "ways": [(way.said, picture(way.pixels)) for way in ways(trained, halves, seed=seed)] if shown else [],
+        "interpolations": [(way.changes, picture(way.pixels)) for way in interpolations(trained, halves, seed=seed)]
+        if shown
+        else [],
         "between": "group" if is_grouped(trained) else "image",
         "together": is_grouped(trained) and trained.representation.encode_group is not None,
         "first": halves.first,
@@ -52,41 +54,41 @@ def parts_panel(trained: Trained, result: Evaluation, seed: int, side: int) -> d
     }
 
 
-def swap_panel(trained: Trained, halves: Halves, seed: int, side: int) -> dict[str, Any]:
+def swap_panel(trained: TrainedModel, halves: CodeSplit, seed: int, side: int) -> dict[str, Any]:
     pixels = swap_grid(trained, halves, down=side, across=side + 2, seed=seed)
     return {"picture": picture(pixels, WIDEST), "first": halves.first, "second": halves.second}
 
 
-def _knowledge_rows(known: Knowledge) -> list[dict[str, Any]]:
+def _knowledge_rows(known: PartInformation) -> list[dict[str, Any]]:
     """A line a factor: where it should be and what each part knows of it."""
     return [
         {
             "factor": pretty(name),
-            "owner": known.owner_K[k],
+            "owner": known.expected_part_K[k],
             "shares": [float(share) for share in known.share_PK[:, k]],
         }
         for k, name in enumerate(known.names)
     ]
 
 
-def _accuracy_panel(trained: Trained, seed: int) -> dict[str, Any] | None:
+def _accuracy_panel(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
     """How often the groups' class is told, if the supervision says what groups are and they are not too many."""
     by = shared_factors(trained.config["supervision"], trained.data)
     if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MOST_CLASSES:
         return None
     try:
-        found = group_accuracy(trained, members=MEMBERS, rows=ACCURACY_ROWS, seed=seed)
+        found = group_accuracy(trained, members=MEMBERS, num_samples=ACCURACY_ROWS, seed=seed)
     except UserError:  # every class has a single observation, or there is one class only: nothing to tell
         return None
     first, *others = [pretty(part.name) for part in trained.representation.parts]
     return {
-        "by": joined([pretty(trained.data.factor_names[k]) for k in by]),
-        "lines": _accuracy_lines(found, first, joined(others)),
+        "by": join_words([pretty(trained.data.factor_names[k]) for k in by]),
+        "lines": _accuracy_lines(found, first, join_words(others)),
         "chance": found.chance,
         "classes": found.classes,
         "rows": found.rows,
         "first": first,
-        "second": joined(others),
+        "second": join_words(others),
     }
 
 
@@ -102,23 +104,23 @@ def _accuracy_lines(found: GroupAccuracy, first: str, second: str) -> list[tuple
 # --- classes -------------------------------------------------------------------------------------------------------
 
 
-def classes_panel(trained: Trained, seed: int, side: int) -> dict[str, Any] | None:
+def classes_panel(trained: TrainedModel, seed: int, side: int) -> dict[str, Any] | None:
     """How well classes are told or clusters match them, and images by class, where the method has any."""
     parts = of_classes.class_parts(trained)
-    told, clusters = of_classes.told_classes(trained, seed), clustered(trained, seed)
+    told, clusters = of_classes.class_accuracies(trained, seed), match_clusters(trained, seed)
     if not parts and not told and not clusters:
         return None
     shown = trained.representation.decode is not None
-    halves = halves_of(trained.representation.parts)
+    halves = split_code(trained.representation.parts)
     return {
-        "told": [_told_panel(one) for one in told],
-        "clustered": clusters,
+        "class_accuracies": [_class_accuracy_panel(one) for one in told],
+        "cluster_match": clusters,
         "grids": [_grids(trained, part, seed, side) for part in parts] if shown else [],
         "swap": swap_panel(trained, halves, seed, side) if shown and halves else None,
     }
 
 
-def _told_panel(told: of_classes.Told) -> dict[str, Any]:
+def _class_accuracy_panel(told: of_classes.ClassAccuracy) -> dict[str, Any]:
     small = len(told.names) <= MATRIX
     return {
         "title": told.title,
@@ -134,7 +136,7 @@ def _told_panel(told: of_classes.Told) -> dict[str, Any]:
     }
 
 
-def _grids(trained: Trained, part: of_classes.ClassPart, seed: int, side: int) -> dict[str, Any]:
+def _grids(trained: TrainedModel, part: of_classes.ClassPart, seed: int, side: int) -> dict[str, Any]:
     strips = of_classes.samples(trained, part, seed=seed)
     return {
         "title": part.title,
@@ -149,8 +151,8 @@ def _grids(trained: Trained, part: of_classes.ClassPart, seed: int, side: int) -
 # --- two latents ---------------------------------------------------------------------------------------------------
 
 
-def plane_panel(trained: Trained, result: Evaluation, seed: int) -> dict[str, Any] | None:
-    found = plane(trained, result, seed)
+def latent_map_panel(trained: TrainedModel, result: Evaluation, seed: int) -> dict[str, Any] | None:
+    found = latent_map(trained, result, seed)
     if found is None:
         return None
     shown = picture(found.pixels, PLANE_WIDTH)

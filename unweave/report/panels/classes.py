@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Part
-from unweave.data.supervision.groups import all_numbers
-from unweave.data.supervision.label_mapping import labelled_set, told_factors
+from unweave.data.supervision.groups import all_indices
+from unweave.data.supervision.label_mapping import label_mappings, labelled_set
 from unweave.data.supervision.labels import LabelledSet
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Labels
-from unweave.evaluation.groups import Leak, content_leak
-from unweave.model import Trained
-from unweave.report.images import mosaic, pick
+from unweave.evaluation.groups import ContentLeakage, content_leakage
+from unweave.model import TrainedModel
+from unweave.report.images import image_grid, sample_images
 from unweave.report.panels.swaps import follow, recoded
 from unweave.report.words import percent, pretty
 
@@ -37,7 +37,7 @@ class ClassPart(NamedTuple):
     names: list[str]  # of the classes
 
 
-def class_parts(trained: Trained) -> list[ClassPart]:
+def class_parts(trained: TrainedModel) -> list[ClassPart]:
     """The parts of the code that are classes, with the names of the labelled factors where those fit."""
     found: list[ClassPart] = []
     start, labels, parts = 0, label_names(trained), trained.representation.parts
@@ -64,13 +64,13 @@ def _numbers(part: Part) -> list[str]:
     return [str(v) for v in range(part.size)]
 
 
-def label_names(trained: Trained) -> list[tuple[str, list[str]]]:
+def label_names(trained: TrainedModel) -> list[tuple[str, list[str]]]:
     """Each labelled factor and what the classes that the method was told are called."""
     used = _used(trained)
-    return [] if used is None else [(pretty(told.factor), told.names()) for told in told_factors(used)]
+    return [] if used is None else [(pretty(told.factor), told.names()) for told in label_mappings(used)]
 
 
-def _used(trained: Trained) -> LabelledSet | None:
+def _used(trained: TrainedModel) -> LabelledSet | None:
     return labelled_set(trained.data, trained.config["supervision"], trained.config["seed"])
 
 
@@ -84,7 +84,7 @@ def one_hot(code_BZ: np.ndarray, part: ClassPart, class_B: np.ndarray) -> np.nda
     return found
 
 
-def drawn_codes(trained: Trained, count: int, seed: int) -> np.ndarray:
+def drawn_codes(trained: TrainedModel, count: int, seed: int) -> np.ndarray:
     """Codes drawn by the seed: standard normal style, every class part one of its classes [B, Z]."""
     random = np.random.default_rng(seed)
     codes = random.standard_normal((count, trained.representation.latents))
@@ -93,7 +93,7 @@ def drawn_codes(trained: Trained, count: int, seed: int) -> np.ndarray:
     return codes
 
 
-def samples(trained: Trained, part: ClassPart, *, across: int = 9, seed: int = 0) -> list[tuple[str, np.ndarray]]:
+def samples(trained: TrainedModel, part: ClassPart, *, across: int = 9, seed: int = 0) -> list[tuple[str, np.ndarray]]:
     """A strip of images for each class; a column is the same style in all of them.
 
     Where the method learned a prior that depends on the class, that is the same draw, each time from the prior of the
@@ -103,23 +103,23 @@ def samples(trained: Trained, part: ClassPart, *, across: int = 9, seed: int = 0
     found = []
     for v, name in enumerate(part.names[:MOST_ROWS]):
         row = recoded(trained, prior, one_hot(codes, part, np.full(across, v)))
-        found.append((name, mosaic([list(trained.decode(row))])))
+        found.append((name, image_grid([list(trained.decode(row))])))
     return found
 
 
-def analogies(trained: Trained, part: ClassPart, *, down: int = 6, seed: int = 0) -> np.ndarray:
+def analogies(trained: TrainedModel, part: ClassPart, *, down: int = 6, seed: int = 0) -> np.ndarray:
     """Pixels: first the image, then its style with every class; what follows from the class changes with it."""
-    images = pick(trained, down, seed)
+    images = sample_images(trained, down, seed)
     codes, shown = trained.encode(images), len(part.names[:MOST_COLUMNS])
     changed = [one_hot(codes, part, np.full(len(images), v)) for v in range(shown)]
     columns = [trained.decode(follow(trained, code_BZ)) for code_BZ in changed]
-    return mosaic([list(row) for row in zip(images, *columns, strict=True)])
+    return image_grid([list(row) for row in zip(images, *columns, strict=True)])
 
 
 # --- accuracy ------------------------------------------------------------------------------------------------------
 
 
-class Told(NamedTuple):
+class ClassAccuracy(NamedTuple):
     """How well one labelled factor is told."""
 
     title: str
@@ -129,18 +129,18 @@ class Told(NamedTuple):
     accuracy: float
     chance: float  # how often it would be right to name always the most frequent class
     confusion_VV: np.ndarray  # of the observations of each class (row) the share told as each class (column)
-    leak: Leak | None  # how well a linear classifier tells the class from the class part and from the rest
+    leak: ContentLeakage | None  # how well a linear classifier tells the class from the class part and from the rest
     labelled: int = 0  # how many observations it was told of
 
 
-def told_classes(trained: Trained, seed: int) -> list[Told]:
+def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
     """How often the method names the class, per labelled factor; [] if it names none or factors are unknown."""
     used, classify = _used(trained), trained.representation.classify
     if used is None or classify is None:
         return []
     index_N, labels_NL, held_out = _unlabelled(trained, seed)
-    guesses = in_chunks(lambda images: torch.stack([p.argmax(1) for p in classify(images)], 1), trained, index_N)
-    codes = in_chunks(trained.representation.encode, trained, index_N)
+    guesses = map_batches(lambda images: torch.stack([p.argmax(1) for p in classify(images)], 1), trained, index_N)
+    codes = map_batches(trained.representation.require("encode"), trained, index_N)
     found = []
     for number, (title, classes) in enumerate(label_names(trained)):
         known = labels_NL[:, number] >= 0
@@ -151,17 +151,17 @@ def told_classes(trained: Trained, seed: int) -> list[Told]:
             table = _confusion(truth, guess, len(classes))
             chance = float(np.bincount(truth).max() / len(truth))
             labelled = int((used.table[1][:, number] >= 0).sum())
-            found.append(Told(title, classes, len(truth), held_out, accuracy, chance, table, leak, labelled))
+            found.append(ClassAccuracy(title, classes, len(truth), held_out, accuracy, chance, table, leak, labelled))
     return found
 
 
-def _unlabelled(trained: Trained, seed: int) -> tuple[Tensor, np.ndarray, bool]:
+def _unlabelled(trained: TrainedModel, seed: int) -> tuple[Tensor, np.ndarray, bool]:
     """Observations that have no label in this run, what it would be without mistakes, and whether there are any."""
-    data, want = trained.data, read_supervision(trained.config["supervision"], trained.data)
-    assert isinstance(want, Labels)
-    chosen = torch.tensor(trained.config["seed"] if want.seed is None else want.seed, device=all_numbers(data).device)
-    labelled = LabelledSet(data, want, chosen).table[0]
-    everything = want._replace(n=data.size, noise=0.0, balanced=False)
+    data, spec = trained.data, read_supervision(trained.config["supervision"], trained.data)
+    assert isinstance(spec, Labels)
+    chosen = torch.tensor(trained.config["seed"] if spec.seed is None else spec.seed, device=all_indices(data).device)
+    labelled = LabelledSet(data, spec, chosen).table[0]
+    everything = spec._replace(n=data.size, noise=0.0, balanced=False)
     index_N, labels_NL = LabelledSet(data, everything, chosen).table
     left = torch.isin(index_N, labelled, invert=True)
     held_out = bool(left.any())
@@ -170,21 +170,21 @@ def _unlabelled(trained: Trained, seed: int) -> tuple[Tensor, np.ndarray, bool]:
     return index_N[rows[order]], labels_NL[rows[order]].cpu().numpy(), held_out
 
 
-def in_chunks(function: Callable[[Tensor], Tensor], trained: Trained, index_N: Tensor) -> np.ndarray:
+def map_batches(function: Callable[[Tensor], Tensor], trained: TrainedModel, index_N: Tensor) -> np.ndarray:
     """What a function of images gives for these observations."""
     with torch.no_grad():
         found = [function(trained.data.images(part)).float().cpu() for part in index_N.split(_CHUNK)]
     return torch.cat(found).numpy()
 
 
-def _style_leak(trained: Trained, codes: np.ndarray, truth: np.ndarray, seed: int) -> Leak | None:
+def _style_leak(trained: TrainedModel, codes: np.ndarray, truth: np.ndarray, seed: int) -> ContentLeakage | None:
     each = [part for part in trained.representation.parts for _ in range(part.size)]
     is_class = np.array([part.classes for part in each], dtype=bool)
     is_style = np.array([not (part.classes or part.follows) for part in each], dtype=bool)
     counts = np.bincount(truth)
     if not is_class.any() or not is_style.any() or (counts > 0).sum() < 2 or counts.max() < 2:
         return None
-    return content_leak(codes[:, is_class], codes[:, is_style], truth, seed)
+    return content_leakage(codes[:, is_class], codes[:, is_style], truth, seed)
 
 
 def _confusion(truth: np.ndarray, guess: np.ndarray, classes: int) -> np.ndarray:
@@ -193,7 +193,7 @@ def _confusion(truth: np.ndarray, guess: np.ndarray, classes: int) -> np.ndarray
     return counts / np.maximum(counts.sum(1, keepdims=True), 1.0)
 
 
-def confusions(told: Told, most: int = 3) -> str:
+def confusions(told: ClassAccuracy, most: int = 3) -> str:
     """The mistakes made most often, in words."""
     wrong = told.confusion_VV - np.diag(np.diag(told.confusion_VV))
     order = np.argsort(-wrong, axis=None, kind="stable")[:most]

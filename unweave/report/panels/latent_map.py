@@ -13,9 +13,9 @@ from matplotlib import colormaps
 from matplotlib.colors import to_hex
 from torch import Tensor
 
-from unweave.evaluation.evaluate import Evaluation, encode_table
-from unweave.model import Trained
-from unweave.report.images import mosaic, shares
+from unweave.evaluation.evaluate import Evaluation, encode_dataset
+from unweave.model import TrainedModel
+from unweave.report.images import adjusted_information, image_grid
 from unweave.report.panels.swaps import class_name
 from unweave.report.words import pretty, short
 
@@ -26,7 +26,7 @@ KINDS = 10  # classes with a colour each; more are shades from low to high
 ENDS = (1.0, 99.0)  # percentiles between which the map lies, along the longer of its axes
 
 
-class Plane(NamedTuple):
+class LatentMap(NamedTuple):
     """The two sides of the map."""
 
     factor: str  # what the colours mean; "" if no factor is known
@@ -35,15 +35,15 @@ class Plane(NamedTuple):
     pixels: np.ndarray
 
 
-def plane(trained: Trained, result: Evaluation, seed: int) -> Plane | None:
+def latent_map(trained: TrainedModel, result: Evaluation, seed: int) -> LatentMap | None:
     """The map of a two-dimensional code that can be decoded; None of any other."""
     what = trained.representation
     if what.latents != 2 or what.decode is None:
         return None
-    table = encode_table(what, trained.data, rows=POINTS, seed=seed)
+    table = encode_dataset(what, trained.data, num_samples=POINTS, seed=seed)
     low, high = _ends(table.codes)
     best = _telling(result)
-    classes = np.zeros(len(table.codes), dtype=np.int64) if best is None else _classes(trained, table.rows, best)
+    classes = np.zeros(len(table.codes), dtype=np.int64) if best is None else _classes(trained, table.indices, best)
     names = [] if best is None else [class_name(trained.data, best, v) for v in range(trained.data.factor_sizes[best])]
     colours = _colours(len(names))
     legend = list(zip(colours, names, strict=True))
@@ -51,7 +51,7 @@ def plane(trained: Trained, result: Evaluation, seed: int) -> Plane | None:
         legend = [legend[i] for i in np.linspace(0, len(legend) - 1, 5).round().astype(int)]
     svg = _scatter(table.codes, low, high, classes, colours or ["var(--run0)"])
     title = "" if best is None else pretty(trained.data.factor_names[best])
-    return Plane(title, svg, legend, _map(trained, low, high))
+    return LatentMap(title, svg, legend, _map(trained, low, high))
 
 
 def _ends(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,12 +63,12 @@ def _ends(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _telling(result: Evaluation) -> int | None:
     """The factor the code knows most of."""
-    return int(shares(result).max(0).argmax()) if len(result.factor_names) else None
+    return int(adjusted_information(result).max(0).argmax()) if len(result.factor_names) else None
 
 
-def _classes(trained: Trained, rows: Tensor, k: int) -> np.ndarray:
-    device = next((b.device for b in trained.data.buffers()), rows.device)
-    return trained.data.factors(rows.to(device))[:, k].cpu().numpy()
+def _classes(trained: TrainedModel, indices: Tensor, k: int) -> np.ndarray:
+    device = next((b.device for b in trained.data.buffers()), indices.device)
+    return trained.data.factors(indices.to(device))[:, k].cpu().numpy()
 
 
 def _colours(count: int) -> list[str]:
@@ -78,12 +78,12 @@ def _colours(count: int) -> list[str]:
     return [to_hex(colormaps["viridis"](v / (count - 1))) for v in range(count)]
 
 
-def _map(trained: Trained, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _map(trained: TrainedModel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Decoded images over the plane, the second latent upwards."""
     across, up = (np.linspace(low[i], high[i], SIDE) for i in (0, 1))
     places = np.stack(np.meshgrid(across, up[::-1]), axis=-1)  # [S, S, 2]
     images = trained.decode(places.reshape(-1, 2))
-    return mosaic([list(row) for row in images.reshape(SIDE, SIDE, *images.shape[1:])])
+    return image_grid([list(row) for row in images.reshape(SIDE, SIDE, *images.shape[1:])])
 
 
 def _scatter(codes: np.ndarray, low: np.ndarray, high: np.ndarray, classes: np.ndarray, colours: list[str]) -> Markup:

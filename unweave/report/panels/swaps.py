@@ -13,28 +13,28 @@ import torch
 
 from unweave.contract import Part
 from unweave.data import Dataset, Sampler
-from unweave.data.supervision.groups import all_numbers
+from unweave.data.supervision.groups import all_indices
 from unweave.data.supervision.label_mapping import value_name
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Groups
 from unweave.evaluation.groups import shared_factors
-from unweave.model import Trained
-from unweave.report.images import mosaic, pick
-from unweave.report.words import joined, pretty
+from unweave.model import TrainedModel
+from unweave.report.images import image_grid, sample_images
+from unweave.report.words import join_words, pretty
 
 DRAWN = 64  # groups from which different ones are taken
 NAMED = 3  # factors told beside an interpolation
 
 
-class Halves(NamedTuple):
+class CodeSplit(NamedTuple):
     """A code cut in two: what is swapped against what."""
 
     first: str  # the name of one half, such as content
     second: str
-    held_Z: np.ndarray  # whether a coordinate is of the first half, booleans
+    is_first_Z: np.ndarray  # whether a coordinate is of the first half, booleans
 
 
-def halves_of(parts: Sequence[Part]) -> Halves | None:
+def split_code(parts: Sequence[Part]) -> CodeSplit | None:
     """Classes against all else; where there are none, the first part against the others. None if there is no half.
 
     What follows from other parts goes with the classes.
@@ -45,28 +45,32 @@ def halves_of(parts: Sequence[Part]) -> Halves | None:
     if not names[True] or not names[False]:
         return None
     held = [is_first for part, is_first in chosen for _ in range(part.size)]
-    return Halves(joined(names[True]), joined(names[False]), np.array(held))
+    return CodeSplit(join_words(names[True]), join_words(names[False]), np.array(held))
 
 
-def swap_grid(trained: Trained, halves: Halves, *, down: int = 6, across: int = 8, seed: int = 0) -> np.ndarray:
+def swap_grid(trained: TrainedModel, halves: CodeSplit, *, down: int = 6, across: int = 8, seed: int = 0) -> np.ndarray:
     """Pixels: the first half of the code is that of the image at the left, the second that of the image above."""
-    images = pick(trained, down + across, seed)
+    images = sample_images(trained, down + across, seed)
     down = min(down, len(images) // 2)
     rows, columns = images[:down], images[down:]
     codes = trained.encode(images)
-    mixed = np.where(halves.held_Z, codes[:down, None], codes[None, down:])
+    mixed = np.where(halves.is_first_Z, codes[:down, None], codes[None, down:])
     changed = follow(trained, mixed.reshape(-1, codes.shape[1]))
     decoded = trained.decode(changed).reshape(*mixed.shape[:2], *images.shape[1:])
     head: list[np.ndarray | None] = [None, *columns]
-    return mosaic([head, *([row, *line] for row, line in zip(rows, decoded, strict=True))], apart=[0], below=[0])
+    return image_grid(
+        [head, *([row, *line] for row, line in zip(rows, decoded, strict=True))], column_gaps=[0], row_gaps=[0]
+    )
 
 
-def follow(trained: Trained, code_BZ: np.ndarray) -> np.ndarray:
+def follow(trained: TrainedModel, code_BZ: np.ndarray) -> np.ndarray:
     """Changed codes with those parts anew that follow from others, where the method has such parts."""
     return recoded(trained, trained.representation.follow, code_BZ)
 
 
-def recoded(trained: Trained, change: Callable[[torch.Tensor], torch.Tensor] | None, code_BZ: np.ndarray) -> np.ndarray:
+def recoded(
+    trained: TrainedModel, change: Callable[[torch.Tensor], torch.Tensor] | None, code_BZ: np.ndarray
+) -> np.ndarray:
     """Codes as this function of the method changes them; as they are where it has none."""
     if change is None:
         return code_BZ
@@ -75,14 +79,16 @@ def recoded(trained: Trained, change: Callable[[torch.Tensor], torch.Tensor] | N
         return change(torch.as_tensor(code_BZ, dtype=torch.float32, device=device)).cpu().numpy()
 
 
-class Way(NamedTuple):
+class Interpolation(NamedTuple):
     """From the content of one group to that of another."""
 
-    said: list[str]  # what changes, a line a factor
+    changes: list[str]  # what changes, a line a factor
     pixels: np.ndarray  # a member of the one, the steps, a member of the other
 
 
-def ways(trained: Trained, halves: Halves, *, count: int = 4, steps: int = 7, seed: int = 0) -> list[Way]:
+def interpolations(
+    trained: TrainedModel, halves: CodeSplit, *, count: int = 4, steps: int = 7, seed: int = 0
+) -> list[Interpolation]:
     """Ways between the contents of pairs of groups; the style is that of the first group's first member throughout."""
     index_BG = _drawn_groups(trained, 2 * count, seed)
     codes_BZ = _group_codes(trained, index_BG)
@@ -90,22 +96,22 @@ def ways(trained: Trained, halves: Halves, *, count: int = 4, steps: int = 7, se
     found = []
     for start, end in zip(range(0, len(index_BG) - 1, 2), range(1, len(index_BG), 2), strict=True):
         moved = (1 - share) * codes_BZ[start] + share * codes_BZ[end]
-        between = trained.decode(np.where(halves.held_Z, moved, codes_BZ[start]))
+        between = trained.decode(np.where(halves.is_first_Z, moved, codes_BZ[start]))
         ends = [_images(trained, index_BG[row, 0]) for row in (start, end)]
-        pixels = mosaic([[ends[0], *between, ends[1]]], apart=[0, steps])
-        found.append(Way(_differences(trained, index_BG[start, 0], index_BG[end, 0]), pixels))
+        pixels = image_grid([[ends[0], *between, ends[1]]], column_gaps=[0, steps])
+        found.append(Interpolation(_differences(trained, index_BG[start, 0], index_BG[end, 0]), pixels))
     return found
 
 
-def is_grouped(trained: Trained) -> bool:
+def is_grouped(trained: TrainedModel) -> bool:
     """Whether the run was shown groups."""
     return isinstance(read_supervision(trained.config["supervision"], trained.data), Groups)
 
 
-def _drawn_groups(trained: Trained, count: int, seed: int) -> torch.Tensor:
+def _drawn_groups(trained: TrainedModel, count: int, seed: int) -> torch.Tensor:
     """Observations of different groups as the run's supervision draws them [B, G]; single ones where it draws none."""
     data, text = trained.data, trained.config["supervision"]
-    device = all_numbers(data).device
+    device = all_indices(data).device
     if not is_grouped(trained):
         index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:count]
         return index[:, None].to(device)
@@ -115,7 +121,7 @@ def _drawn_groups(trained: Trained, count: int, seed: int) -> torch.Tensor:
     return drawn["groups"][rows[: len(rows) // 2 * 2]]
 
 
-def _group_codes(trained: Trained, index_BG: torch.Tensor) -> np.ndarray:
+def _group_codes(trained: TrainedModel, index_BG: torch.Tensor) -> np.ndarray:
     """The code of each group's first member, with the content of all members together where the method has that."""
     if not len(index_BG):
         return np.zeros((0, trained.representation.latents))
@@ -127,11 +133,11 @@ def _group_codes(trained: Trained, index_BG: torch.Tensor) -> np.ndarray:
         return together(images)[:, 0].cpu().numpy()
 
 
-def _images(trained: Trained, number: torch.Tensor) -> np.ndarray:
+def _images(trained: TrainedModel, number: torch.Tensor) -> np.ndarray:
     return trained.data.images(number[None])[0].cpu().numpy()
 
 
-def _differences(trained: Trained, one: torch.Tensor, other: torch.Tensor) -> list[str]:
+def _differences(trained: TrainedModel, one: torch.Tensor, other: torch.Tensor) -> list[str]:
     """What the groups of two observations differ in: "shape cube → sphere"."""
     data = trained.data
     before, after = data.factors(torch.stack([one, other])).tolist()
