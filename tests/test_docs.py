@@ -1,5 +1,6 @@
 """Every method, metric and data set has its page, with the fixed headings; every page belongs to one."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from unweave.data import DATASETS
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADINGS = {
     "methods": [
         "Idea", "Equation", "Usage", "Logged quantities", "Differences from the paper and from the official code",
@@ -26,7 +29,7 @@ NAMES = {"methods": METHODS, "metrics": METRICS, "data": DATASETS}
 
 @pytest.mark.parametrize(("room", "name"), [(room, name) for room, names in NAMES.items() for name in names])
 def test_page(room, name):
-    text = (DOCS / room / f"{name}.md").read_text()
+    text = (REFERENCE / room / f"{name}.md").read_text()
     found = [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
     assert found == HEADINGS[room]
     sections = text.split("\n## ")[1:]
@@ -38,12 +41,25 @@ def test_page(room, name):
 
 def test_no_page_without_a_subject():
     for room, names in NAMES.items():
-        assert {p.stem for p in (DOCS / room).glob("*.md")} == set(names)
+        assert {p.stem for p in (REFERENCE / room).glob("*.md")} == set(names)
 
 
-def test_pictures_exist():
-    for page in DOCS.rglob("*.md"):
-        for part in page.read_text().split("](")[1:]:
-            target = part.split(")")[0]
-            if not target.startswith(("http", "#")):
-                assert (page.parent / target.split("#")[0]).exists(), f"{page}: {target}"
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
+
+
+@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
+def test_links_resolve(page):
+    """Every relative link or picture of a page exists, and a link to a heading has that heading."""
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", path.read_text())):
+        if not target.startswith("http"):
+            file, _, heading = target.partition("#")
+            linked = path.parent / file if file else path
+            assert linked.exists(), target
+            assert not heading or heading in anchors(linked), target
+
+
+def anchors(path):
+    """The names that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", path.read_text()), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     """What a method may see. Only the fields in its `needs` are filled; the others are None.
 
     `x`, `x_other` and `x_index` are there without supervision. Of the others each kind of supervision gives its own
-    (docs/supervision.md). B counts rows: observations, pairs, triplets, groups or clips.
+    (docs/guide/supervision.md). B counts rows: observations, pairs, triplets, groups or clips.
     """
 
     x: Tensor | None = None  # images [B, C, H, W] in 0..1

@@ -148,7 +148,7 @@ def test_recorded_step_equals_loop(name, settings, data):
 
 
 def test_compiled_step_equals_loop():
-    """With code generation, once here; `benchmarks/parity.py` does it for every method."""
+    """With code generation, once here; `benchmarks/reliability/parity.py` does it for every method."""
     method, program = make("vae", {"net": "mlp"}, uw.load_data("digits"), batch=4)
     loop_and_graph_agree(method, program, backend="inductor")
 
@@ -181,7 +181,7 @@ DOUBLE = [(name, settings, torch.float64) for name, settings in VARIANTS if not 
     ids=[*(f"single-{name}" for name in IDS), *(f"double-{name}" for name, *_ in DOUBLE)],
 )
 def test_a_run_among_others_is_the_run_alone(name, settings, dtype, monkeypatch):
-    """Twenty steps, by the norm of all weights; `benchmarks/fleet.py --parity` does it among 64.
+    """Twenty steps, by the norm of all weights; `benchmarks/speed/fleet.py --parity` does it among 64.
 
     In double precision to the last digits. In single precision to 1e-5, unless rounding alone, which Adam magnifies
     where a gradient is nothing else and a unit at its kink decides by, takes the run further: see `by_rounding`.

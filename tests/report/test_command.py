@@ -68,8 +68,8 @@ def test_command_leaves_defaults_out_and_keeps_the_rest(name):
         p: {"lr": 1e-4, "clip": 0.0, **METHODS[name].optimizer_defaults.get(p, {})} for p in METHODS[name].players
     }
     config = {"method": name, "arguments": fixed, "hyper": hyper, "data": "sprites", "supervision": "pairs(k=1)",
-              "data_options": {"size": 32, "antialias": 1}, "steps": 5, "batch": 64, "seed": 3, "optimizer": optimizer_defaults,
-              "precision": "float32", "engine": "auto"}  # fmt: skip
+              "data_options": {"size": 32, "antialias": 1}, "steps": 5, "batch": 64, "seed": 3,
+              "optimizer": optimizer_defaults, "precision": "float32", "engine": "auto"}  # fmt: skip
     method, options, settings = parsed(repeat_command(config))
     assert method == name
     assert options == {

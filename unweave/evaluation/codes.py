@@ -34,7 +34,7 @@ class EncodedDataset(NamedTuple):
 
 
 def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
-    """Which observations to encode, on the data's device: `num_samples` drawn by the seed, or all in their own order."""
+    """Which observations to encode, on the data's device: `num_samples` drawn by the seed, or all in order."""
     if num_samples is None or num_samples >= data.size:
         index = torch.arange(data.size)
     else:
@@ -121,7 +121,7 @@ def save_codes(folder: RunFolder, table: EncodedDataset, mark: str) -> None:
 
 
 def load_codes(folder: RunFolder, mark: str, num_samples: int | None, size: int) -> EncodedDataset | None:
-    """The first `num_samples` of the stored observations, if they are of these weights and data (of `size`) and enough."""
+    """The first `num_samples` of the stored observations, if of these weights and data (of `size`) and enough."""
     count = size if num_samples is None else min(num_samples, size)
     if not (folder.path / STORE).is_file():
         return None

@@ -101,7 +101,7 @@ def group_accuracy(
     num_samples: int = 3000,
     seed: int = 0,
 ) -> GroupAccuracy:
-    """The class of the run's groups told from its codes of `num_samples` observations (of `data`, or of what it learned).
+    """The class of the run's groups told from its codes of `num_samples` observations (of `data`, or the run's).
 
     Two thirds of them train the classifier and the others test it, or, with `test`, all train it and as many of
     that set test it. With `members` above 1 the content of each observation is joined with that of others of its

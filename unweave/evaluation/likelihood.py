@@ -27,7 +27,7 @@ _UNTOLD = 0.5  # where chains start if the encoder says no deviation
 def marginal_nll(
     run: TrainedModel, data: Dataset, *, num_samples: int = 1000, chains: int = 4, steps: int = 100, seed: int = 0
 ) -> Tensor:
-    """-log p(x) [N] in nats of `num_samples` observations of the data, which the model should not have seen in training.
+    """-log p(x) [N] in nats of `num_samples` observations of the data, which the model should not have been trained on.
 
     The chains of an image start around its code, twice as wide as the encoder says. Too high in expectation, by less
     the more chains and steps there are. If the likelihood is Bernoulli, grey is nothing the model thinks possible: then

@@ -32,7 +32,7 @@ class AAE(Method):
     optimizer_defaults = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
         "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-        "encoder": {"lr": 3e-5, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},  # benchmarks/aae_rates.py
+        "encoder": {"lr": 3e-5, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},  # experiments/aae_rates.py
     }
 
     def __init__(

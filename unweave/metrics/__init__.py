@@ -1,6 +1,6 @@
 """The list of metrics: functions of `codes` [N, D] and `factors` [N, K], never of a model.
 
-Adding one is a function in its family's file, an entry here and a page in docs/metrics. The entry says what
+Adding one is a function in its family's file, an entry here and a page in docs/reference/metrics. The entry says what
 holds of the score; tests/conformance/test_metrics.py tries all of it.
 """
 

@@ -218,7 +218,8 @@ def _only(group: Ranked, title: str) -> str:
     low, high = (format_number(float(end), fine) for end in (group.values.min(), group.values.max()))
     if len(group.values) == 1:
         return f"One run has a score: {title} {low}."
-    return f"The {len(group.values)} runs have a median {title} of {format_number(group.median, fine)}, from {low} to {high}."
+    median = format_number(group.median, fine)
+    return f"The {len(group.values)} runs have a median {title} of {median}, from {low} to {high}."
 
 
 def _best(groups: Sequence[Ranked], title: str, what: str) -> str:

@@ -25,7 +25,7 @@ MODELS: tuple[RunSpec, ...] = (
     {"method": "m2"},
     {"method": "m1_m2"},
 )
-LONGER: dict[str, RunSpec] = {  # docs/methods: what each gains by
+LONGER: dict[str, RunSpec] = {  # docs/reference/methods: what each gains by
     "m2": {"steps": 200_000, "lr": 1e-3},
     "m1_m2": {"steps": 200_000, "lr": "linear(1e-3, 0, 100000, 100000)", "batch": 250},
 }

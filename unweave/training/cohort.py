@@ -84,7 +84,7 @@ def _cohorts(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _strategy(strategy: str, cohort: Sequence[Run]) -> str:
-    """Measured (benchmarks/fleet.py): on CUDA batched layers win from two models on, on a CPU nothing beats a loop."""
+    """On CUDA batched layers win from two models on, on a CPU nothing beats a loop (benchmarks/speed/fleet.py)."""
     if strategy != "auto":
         return strategy
     return "batched" if len(cohort) > 1 and cohort[0].config["device"].startswith("cuda") else "loop"

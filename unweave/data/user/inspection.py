@@ -197,7 +197,8 @@ def _joining(about: FolderInfo) -> list[str]:
     said.append(f"column {matched.column!r} names the pictures")
     if matched.files_without_row:
         said.append(
-            f"{_counted(len(matched.files_without_row), 'picture has', 'pictures have')} no row: {_some(matched.files_without_row)}"
+            f"{_counted(len(matched.files_without_row), 'picture has', 'pictures have')} no row: "
+            f"{_some(matched.files_without_row)}"
         )
     return said + _wrong_rows(about)
 
@@ -207,7 +208,8 @@ def _wrong_rows(about: FolderInfo) -> list[str]:
     matched, said = about.joined.matched, []
     if matched is not None and matched.unmatched_rows:
         said.append(
-            f"{_counted(len(matched.unmatched_rows), 'row names', 'rows name')} no picture: {_some(matched.unmatched_rows)}"
+            f"{_counted(len(matched.unmatched_rows), 'row names', 'rows name')} no picture: "
+            f"{_some(matched.unmatched_rows)}"
         )
     if matched is not None and matched.duplicate_files:
         many = _counted(len(matched.duplicate_files), "picture has", "pictures have")

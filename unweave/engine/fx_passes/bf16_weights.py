@@ -1,9 +1,9 @@
 """Weights in half precision, kept beside the full ones from step to step.
 
 A step in bf16 reads every weight in full and writes its half before it multiplies. With the wide layers of FactorVAE's
-critic that was 7 of 155 us of a step (benchmarks/fleet_h200_2026-11-15.md). The optimizer has the new weight at hand
-when it moves it: the half is written there and then, and the next step starts from it. The numbers are the same to the
-last bit.
+discriminator that was 7 of 155 us of a step (benchmarks/speed/fleet_h200_2026-11-15.md). The optimizer has the
+new weight at hand when it moves it: the half is written there and then, and the next step starts from it. The numbers
+are the same to the last bit.
 """
 
 from __future__ import annotations

@@ -170,7 +170,8 @@ def score_sentence(result: Evaluation, known: PartInformation) -> str:
     value = result.scores.get("group_mig", group_gap(known))
     if not np.isfinite(value):
         return ""
-    return f"Group-MIG is {format_number(value)}: 1 is every factor in its own part alone, 0 no difference, −1 in the other."
+    meaning = "1 is every factor in its own part alone, 0 no difference, −1 in the other"
+    return f"Group-MIG is {format_number(value)}: {meaning}."
 
 
 def group_gap(known: PartInformation) -> float:

@@ -1,0 +1,45 @@
+"""How likely VAEs of several code sizes find MNIST: what of the distance to published likelihoods is the size.
+
+    python benchmarks/experiments/evidence.py --latents 10 --latents 40 --steps 20000
+
+Trains study zhao2019's `vae` on MNIST, with so many latents and steps, and prints -log p(x) as the study counts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import unweave as uw
+from unweave.evaluation.likelihood import marginal_nll
+from unweave.studies.study import held_out_data
+from unweave.studies.work import select_runs
+from unweave.studies.zhao2019 import STUDY
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--latents", type=int, action="append", help="a size of the code; 10 if none is given")
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--lr", default="1e-4", help="the study's if not given")
+    parser.add_argument("--rows", type=int, default=1000, help="test images")
+    parser.add_argument("--path", help="folder with the files of the data, else the cache, or downloaded")
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, default=Path("runs/evidence"))
+    given = parser.parse_args()
+    only = {"method": ["vae"], "data": ["mnist"]}
+    (run,) = select_runs(STUDY, "full", only=only, seeds=[0], path=given.path, device=given.device)
+    print("| latents | steps | rate | reconstruction | KL | -log p(x), nats |\n|" + "---|" * 6)
+    for latents in given.latents or [10]:
+        changed = {"latents": latents, "steps": given.steps, "precision": given.precision, "lr": given.lr}
+        out = given.out / f"latents{latents}"
+        found = uw.load(out) if out.exists() else uw.train(**run | changed, out=out)
+        last = found.folder.logs()[-1]
+        nll = float(marginal_nll(found, held_out_data(found.data), num_samples=given.rows).mean())
+        cells = (latents, given.steps, given.lr, f"{last['recon']:.1f}", f"{last['kl']:.1f}", f"{nll:.2f}")
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""A fleet that is killed, and a fleet with a run that explodes: do the others end in the same weights, bit for bit?
+
+python benchmarks/reliability/survive.py --replicas 64 --steps 2000 --device cuda --precision bf16
+python benchmarks/reliability/survive.py --replicas 4 --steps 60 --net small --data "sprites(size=16)" --batch 8
+
+Three times the same fleet: as it is; killed with SIGKILL half-way and gone on with; with a learning rate of 1e6 in one
+of its runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SCRIPT = """
+import json, sys
+from unweave.training import cohort, sweep as fleet
+cohort.SECONDS_BETWEEN_CHECKPOINTS = 1.0
+fleet.fit(json.loads(sys.argv[1]), strategy="batched", resume=True)
+"""
+
+
+def runs(folder: Path, arguments: argparse.Namespace, poisoned: int | None = None) -> list[dict]:
+    told = {"method": arguments.method, "data": arguments.data, "net": arguments.net, "batch": arguments.batch}
+    told |= {"steps": arguments.steps, "device": arguments.device, "precision": arguments.precision}
+    told |= {"log_every": max(1, arguments.steps // 20)}
+    rates = [1e6 if k == poisoned else 1e-4 * (1 + k % 4) for k in range(arguments.replicas)]
+    return [{**told, "seed": k, "lr": rate, "out": str(folder / str(k))} for k, rate in enumerate(rates)]
+
+
+def start(given: list[dict]) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, json.dumps(given)])
+
+
+def finish(given: list[dict]) -> float:
+    began = time.monotonic()
+    if start(given).wait():
+        sys.exit("training failed")
+    return time.monotonic() - began
+
+
+def digests(folder: Path, arguments: argparse.Namespace) -> list[str]:
+    """Of each run's final weights; nothing where there are none."""
+    paths = [folder / str(k) / "weights.safetensors" for k in range(arguments.replicas)]
+    return [hashlib.sha256(p.read_bytes()).hexdigest()[:16] if p.exists() else "" for p in paths]
+
+
+def step_of(folder: Path) -> int:
+    lines = (folder / "log.jsonl").read_text().splitlines() if (folder / "log.jsonl").exists() else []
+    return json.loads(lines[-1])["step"] if lines else 0
+
+
+def kill_halfway(given: list[dict], steps: int) -> int:
+    """The step that was recorded when the fleet was killed; it had been saved before."""
+    first, process = Path(given[0]["out"]), start(given)
+    while process.poll() is None:
+        if step_of(first) >= steps // 2 and (first / "checkpoint.safetensors").exists():
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            return step_of(first)
+        time.sleep(0.01)
+    sys.exit("the fleet was done before it could be killed; use more steps")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--method", default="beta_tcvae")
+    parser.add_argument("--data", default="sprites")
+    parser.add_argument("--net", default="locatello")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--replicas", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="float32")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as base:
+        whole, killed, poisoned = (Path(base) / name for name in ("whole", "killed", "poisoned"))
+        print(
+            f"{arguments.replicas} runs of {arguments.steps} steps: {finish(runs(whole, arguments)):.0f} s", flush=True
+        )
+        meant = digests(whole, arguments)
+        at = kill_halfway(runs(killed, arguments), arguments.steps)
+        finish(runs(killed, arguments))
+        same = sum(a == b != "" for a, b in zip(digests(killed, arguments), meant, strict=True))
+        print(
+            f"killed at step {at} and gone on with: {same} of {arguments.replicas} weights files are the same",
+            flush=True,
+        )
+        sick = arguments.replicas // 2
+        finish(runs(poisoned, arguments, sick))
+        found = digests(poisoned, arguments)
+        spared = sum(found[k] == meant[k] != "" for k in range(arguments.replicas) if k != sick)
+        end = f"ended at step {step_of(poisoned / str(sick))}" + ("" if found[sick] else ", without weights")
+        print(
+            f"a learning rate of 1e6 in run {sick} ({end}): {spared} of the other {arguments.replicas - 1} are the same"
+        )
+        sys.exit(same < arguments.replicas or spared < arguments.replicas - 1)
+
+
+if __name__ == "__main__":
+    main()
