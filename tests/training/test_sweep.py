@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.engine.replicas import VmapFleet
+from unweave.engine.replicas import BatchedFleet
 from unweave.model import Diverged
 from unweave.runs import RunFolder
 from unweave.training import cohort
@@ -89,8 +89,8 @@ def test_replicas_stop_at_their_own_steps(tmp_path):
 
 def test_no_step_is_computed_past_the_last(tmp_path, monkeypatch):
     """Records are made every 1,000 steps, the runs have 5 and 7."""
-    asked, run = [], VmapFleet.run
-    monkeypatch.setattr(VmapFleet, "run", lambda self, steps: asked.append(steps) or run(self, steps))
+    asked, run = [], BatchedFleet.run
+    monkeypatch.setattr(BatchedFleet, "run", lambda self, steps: asked.append(steps) or run(self, steps))
     fit(
         [{**QUICK, "steps": 5 + 2 * seed, "log_every": 1000, "seed": seed} for seed in (0, 1)],
         out=tmp_path,

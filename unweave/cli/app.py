@@ -75,7 +75,7 @@ def train(
     precision: Annotated[str, typer.Option(help="float32, tf32 or bf16")] = "float32",
     out: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
     resume: Annotated[Path | None, typer.Option(help="go on with this interrupted run, or folder of runs")] = None,
-    strategy: Annotated[str, typer.Option(help="of many runs: auto, loop, streams, vmap or batched")] = "auto",
+    strategy: Annotated[str, typer.Option(help="of many runs: auto, loop or batched")] = "auto",
     log_every: Annotated[int, typer.Option(help="steps between two records of the log")] = 100,
     checkpoint_every: Annotated[int, typer.Option(help="steps between two checkpoints")] = 1000,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress display")] = False,

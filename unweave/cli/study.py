@@ -66,7 +66,7 @@ def run(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")] = "auto",
     precision: Annotated[str | None, typer.Option(help="float32, tf32 or bf16")] = None,
-    strategy: Annotated[str, typer.Option(help="auto, loop, streams, vmap or batched")] = "auto",
+    strategy: Annotated[str, typer.Option(help="auto, loop or batched")] = "auto",
     steps: Annotated[int | None, typer.Option(help="another number of steps, to try; no longer the study")] = None,
     minutes: Annotated[float | None, typer.Option(help="stop training after so long; the same command goes on")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress display")] = False,

@@ -20,16 +20,14 @@ from torch import Tensor
 from torch.func import vmap
 
 from unweave.contract import Out
-from unweave.engine.compiled import CompiledEngine, step_inputs
-from unweave.engine.fx_passes.bf16_weights import refresh
+from unweave.engine.compiled import CompiledEngine
 from unweave.engine.loop import LoopEngine, TrainStep, compute_losses, train_step
 from unweave.engine.optim import Moments
 from unweave.engine.program import Program, State
 from unweave.nn.conv import conv_implementation
 from unweave.ops.no_fuse import no_fuse
 
-STRATEGIES = ("loop", "streams", "vmap", "batched")
-_STREAMS = 16
+STRATEGIES = ("loop", "batched")
 
 
 class Progressed(NamedTuple):
@@ -122,29 +120,27 @@ def _where(moves: Tensor, new: Tensor, old: Tensor) -> Tensor:
     return torch.where(moves.reshape(moves.shape + (1,) * (new.dim() - moves.dim())), new, old)
 
 
-class VmapFleet:
-    """All replicas in one mapped step, with torch's own grouped convolutions or with those of `ops.fleet_conv`.
+class BatchedFleet:
+    """All replicas in one vmapped step, with the convolutions of `ops.fleet_conv`.
 
-    In full precision a run alone is trained beside a copy of itself, for libraries multiply one matrix in another order
-    than several, and sums are exact (see `sums.py`): its numbers do not depend on its neighbours.
+    In float32 a single run is trained next to a copy of itself, because libraries multiply one matrix in another order
+    than several, and sums are exact (see `fx_passes.float64_sums`): its numbers do not depend on its neighbours.
     """
 
-    def __init__(
-        self, programs: Sequence[Program], states: Sequence[State], *, implementation: str, engine: str
-    ) -> None:
+    def __init__(self, programs: Sequence[Program], states: Sequence[State], engine: str) -> None:
         self.replicas, full = len(programs), programs[0].precision == "float32"
         if self.replicas == 1 and full:
             programs, states = [*programs] * 2, [*states] * 2
         program, state = stack_programs(programs), stack_states(states)
 
         def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
-            with conv_implementation(implementation):
+            with conv_implementation("fleet"):
                 return freeze_finished(train_step_vmapped)(program, state)
 
         if engine == "loop":
             self.engine: LoopEngine | CompiledEngine = LoopEngine(program, state, step)
         else:
-            backend = "none" if engine == "recorded" else "inductor"
+            backend = "none" if engine == "traced" else "inductor"
             self.engine = CompiledEngine(program, state, step, capture=engine == "graph", backend=backend, exact=full)
 
     def run(self, steps: int) -> list[Progressed]:
@@ -162,8 +158,8 @@ def _progressed(before: int, after: int, sums: dict[str, float]) -> Progressed:
     return Progressed(after, moved, {name: total / moved for name, total in sums.items()} if moved else {})
 
 
-class OneByOne:
-    """Each replica in an engine of its own, one after the other."""
+class LoopFleet:
+    """One engine per replica, run one after the other."""
 
     def __init__(self, programs: Sequence[Program], states: Sequence[State], engine: str) -> None:
         step = freeze_finished(train_step)
@@ -184,56 +180,11 @@ class OneByOne:
         return [engine.state for engine in self.engines]
 
 
-class Streams:
-    """Every replica's own compiled step, side by side on CUDA streams inside one captured graph."""
-
-    def __init__(self, programs: Sequence[Program], states: Sequence[State]) -> None:
-        first = CompiledEngine(programs[0], states[0], freeze_finished(train_step), capture=False)
-        self.compiled, self.state = first.step, [s.clone() for s in states]
-        self.sums = [{name: torch.zeros_like(total) for name, total in first.sums.items()} for _ in states]
-        own = [step_inputs(*each) for each in zip(programs, self.state, self.sums, strict=True)]
-        self.inputs = [inputs for inputs, _ in own]
-        self._all()  # kernels load and tune outside the recording
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self._all()
-        for mine, given in zip(self.state, states, strict=True):
-            for (_, tensor), (_, value) in zip(mine.tensors(), given.tensors(), strict=True):
-                tensor.copy_(value)
-        for inputs, halves in own:
-            refresh(inputs, halves)
-
-    def _all(self) -> None:
-        main = torch.cuda.current_stream()
-        streams = [torch.cuda.Stream() for _ in range(min(_STREAMS, len(self.inputs)))]
-        for stream in streams:
-            stream.wait_stream(main)
-        for k, inputs in enumerate(self.inputs):
-            with torch.cuda.stream(streams[k % len(streams)]), torch.no_grad():
-                self.compiled(inputs)
-        for stream in streams:
-            main.wait_stream(stream)
-
-    def run(self, steps: int) -> list[Progressed]:
-        before = torch.stack([s.step for s in self.state]).tolist()
-        torch._foreach_zero_([total for sums in self.sums for total in sums.values()])
-        for _ in range(steps):
-            self.graph.replay()
-        after = torch.stack([s.step for s in self.state]).tolist()
-        totals = [{name: float(total) for name, total in sums.items()} for sums in self.sums]
-        return [_progressed(b, a, t) for b, a, t in zip(before, after, totals, strict=True)]
-
-    def states(self) -> list[State]:
-        return self.state
-
-
 def make_fleet(programs: Sequence[Program], states: Sequence[State], *, strategy: str, engine: str) -> Fleet:
-    """The fleet of these runs, each with a `last` step of its own.
+    """Return the fleet of these runs; each program has its own `max_step`.
 
-    `engine` is loop, compiled or graph; or recorded, which is what would be compiled, one operation after the other.
+    `engine` is loop, compiled or graph; or traced: the operations that would be compiled, run one after the other.
     """
     if strategy == "loop":
-        return OneByOne(programs, states, engine)
-    if strategy == "streams":
-        return Streams(programs, states)
-    return VmapFleet(programs, states, implementation="library" if strategy == "vmap" else "fleet", engine=engine)
+        return LoopFleet(programs, states, engine)
+    return BatchedFleet(programs, states, engine)

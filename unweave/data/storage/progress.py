@@ -1,4 +1,4 @@
-"""Telling somebody how far a long piece of work has come: a download, or a file being converted."""
+"""Progress of downloads and conversions, shown as a bar or passed to an observer."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tqdm import tqdm  # type: ignore[import-untyped]
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-Observer = Callable[[str, int, int | None], None]  # what is done, how much of it is, how much there is (if known)
+Observer = Callable[[str, int, int | None], None]  # description, amount done, total amount (if known)
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
 @contextmanager
 def observe_progress(observer: Observer) -> Iterator[None]:
-    """Inside, the observer is told instead of a bar drawn."""
+    """Within the block, call the observer instead of drawing a bar."""
     before = _observer.set(observer)
     try:
         yield
@@ -25,14 +26,14 @@ def observe_progress(observer: Observer) -> Iterator[None]:
 
 @contextmanager
 def progress_task(what: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """A function to call with the amount done so far. Without an observer it moves a bar, on a terminal only."""
+    """Yield a function to call with the amount done so far; without an observer it moves a bar, on a terminal only."""
     observer = _observer.get()
     if observer is not None:
         yield lambda done: observer(what, done, total)
         return
-    with tqdm(total=total, desc=what, unit=unit, unit_scale=True, disable=None, leave=False) as bar:
-
-        def move(done: int) -> None:
-            bar.update(done - bar.n)
-
-        yield move
+    console = Console(stderr=True)
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}" + unit)]
+    hidden = not console.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
