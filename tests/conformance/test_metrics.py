@@ -22,16 +22,6 @@ PERFECT = FACTORS - FACTORS.mean(axis=0)
 NOISY = PERFECT + np.random.default_rng(0).normal(scale=0.3, size=PERFECT.shape)
 NOISE = np.random.default_rng(1).normal(size=PERFECT.shape)
 
-# Options that save time and change nothing that is tested here.
-QUICK = {
-    "factor_vae": {"votes_train": 400, "votes_test": 400, "batch": 16},
-    "beta_vae": {"votes_train": 400, "votes_test": 200, "batch": 16},
-    "downstream": {"labels": (4,)},
-    "infomec": {"iterations": 12},
-    "mig_posterior": {"samples": 1000},
-    "kl_decomposition": {"samples": 1500},
-}
-
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_trees():
@@ -45,7 +35,7 @@ def _few_trees():
 def call(name, codes, factors, quick=True, **options):
     """The metric's numbers by name, as `evaluate` tells them."""
     metric = METRICS[name]
-    known = QUICK.get(name, {}) if quick else {}
+    known = metric.test_options if quick else {}
     arguments = [codes, factors]
     if "groups" in metric.needs:
         arguments += [[column % 2 for column in range(np.shape(table)[-1])] for table in (codes, factors)]
@@ -57,7 +47,7 @@ def call(name, codes, factors, quick=True, **options):
 
 def in_range(name, values):
     metric = METRICS[name]
-    least, most = sorted((metric.low, metric.high))
+    least, most = sorted((metric.worst, metric.best))
     return all(type(v) is float and math.isfinite(v) and least <= v <= most for v in values.values())
 
 
@@ -68,10 +58,8 @@ def in_range(name, values):
 def test_entry_is_complete_and_true(name):
     metric = METRICS[name]
     parameters = inspect.signature(metric.function).parameters
-    assert metric.random == ("seed" in parameters)
-    assert metric.split == ("test" in parameters)
     assert metric.better in ("higher", "lower", "neither")
-    assert metric.better == "neither" or (metric.better == "higher") == (metric.high > metric.low)
+    assert metric.better == "neither" or (metric.better == "higher") == (metric.best > metric.worst)
     assert set(metric.invariant) <= {"permutation", "scale", "sign"} and "permutation" in metric.invariant
     assert (
         metric.title

@@ -11,20 +11,26 @@ from sklearn.metrics import mutual_info_score
 
 from unweave.errors import UserError
 from unweave.metrics import information
-from unweave.metrics.histogram_mi import _count_on_device, bin_table, count, count_table, information_from_counts
-from unweave.metrics.information import (
+from unweave.metrics.histogram_mi import (
+    _count_on_device,
+    bin_table,
     contingency_table,
-    dcimig_score,
+    count,
+    count_table,
     discretize,
     entropies,
+    information_from_counts,
+    mutual_information_matrix,
+    table_information,
+)
+from unweave.metrics.information import (
+    dcimig_score,
     group_mig_score,
     jemmig_score,
     mig_per_factor,
     mig_score,
     mig_sup_score,
     modularity_score,
-    mutual_information_matrix,
-    table_information,
 )
 from unweave.metrics.inputs import classes, read_table, varying_factors
 

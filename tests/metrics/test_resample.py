@@ -5,7 +5,7 @@ import pytest
 
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import bin_table, count_table, information_from_counts
-from unweave.metrics.information import mig_of, mig_score, modularity_of
+from unweave.metrics.information import mig_from_information, mig_score, modularity_from_information
 from unweave.metrics.inputs import read_table, select_rows
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows, bootstrap_weights
 
@@ -24,7 +24,9 @@ def test_weights_are_draws_with_replacement():
 
 def test_weighted_counts_are_the_counts_of_the_drawn_rows():
     table = read_table(*fresh(0, 200))
-    found = bootstrap_counts(bin_table(table), {"mig": mig_of, "modularity": modularity_of}, resamples=2, seed=5)
+    found = bootstrap_counts(
+        bin_table(table), {"mig": mig_from_information, "modularity": modularity_from_information}, resamples=2, seed=5
+    )
     weights = next(bootstrap_weights(200, 1, seed=5)).astype(int)
     drawn = select_rows(table, np.repeat(np.arange(200), weights))
     # The bins stay those of the whole table: a drawn table without the extremes would have others.
@@ -36,14 +38,14 @@ def test_weighted_counts_are_the_counts_of_the_drawn_rows():
         for d in (0, 1):
             np.add.at(tables[place][d], (binned.bins_DN[d][rows], binned.classes[k][rows]), 1)
     assert found["mig"][0] == pytest.approx(
-        mig_of(information_from_counts(count_table(table)._replace(tables=tuple(tables))))
+        mig_from_information(information_from_counts(count_table(table)._replace(tables=tuple(tables))))
     )
 
 
 def test_intervals_are_as_wide_as_fresh_tables_vary():
     scores = np.array([mig_score(*fresh(seed)) for seed in range(60)])
     table = read_table(*fresh(0))
-    found = bootstrap_counts(bin_table(table), {"mig": mig_of}, resamples=200, seed=0)["mig"]
+    found = bootstrap_counts(bin_table(table), {"mig": mig_from_information}, resamples=200, seed=0)["mig"]
     low, high = bootstrap_interval(scores[0], found, 0.0, 1.0)
     assert low < scores[0] < high
     assert (high - low) == pytest.approx(2 * 1.96 * scores.std(), rel=0.35)

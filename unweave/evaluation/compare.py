@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
@@ -21,6 +20,9 @@ from unweave.model import Diverged, TrainedModel, load
 from unweave.nn.conv import conv_implementation
 from unweave.nn.networks import GLOROT
 from unweave.runs import RunFolder, list_runs, optimizer_name
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _IMAGES_AT_ONCE = 16_384  # over all models together
 
@@ -142,6 +144,8 @@ def _stored_scores(
 
 
 def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:
+    import pandas as pd
+
     settings = varied_settings([run.config for run in runs])
     names = list(dict.fromkeys(name for found in scores for name in found))
     rows = []

@@ -16,10 +16,10 @@ from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Groups, Match
 from unweave.errors import UserError, check_choice
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
-from unweave.metrics import METRICS
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
 from unweave.metrics.inputs import FactorTypes, MetricInputs, read_table, select_rows
 from unweave.metrics.npz import NpzArrays, read_npz
+from unweave.metrics.registry import METRICS
 from unweave.metrics.runner import ScoringInputs, choose, score
 from unweave.model import TrainedModel, load
 from unweave.ops.divergence import kl_standard, kl_to_mean

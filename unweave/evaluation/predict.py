@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -33,6 +32,9 @@ from unweave.evaluation.classification import (
 )
 from unweave.model import TrainedModel
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Pictures = str | Path | Sequence[str | Path]
 
 
@@ -54,6 +56,8 @@ def predict(run: str | Path | TrainedModel, data: Any = None, *, device: str = "
     whether that is in the class, where a class stands for several values;
     and, of the run's own data, F_labelled: whether its label was used in training.
     """
+    import pandas as pd
+
     trained = load_if_path(run, data, device)
     classify, seen = classifier(trained), _observations(trained, data)
     if seen.trained_on and seen.data is not None:
@@ -146,7 +150,7 @@ def _checked(frame: pd.DataFrame, factor: str, used: bool = False) -> pd.DataFra
     if f"{factor}_true" not in frame:
         return frame[:0]
     known = frame[f"{factor}_right" if f"{factor}_right" in frame else f"{factor}_true"].notna()
-    labelled = frame.get(f"{factor}_labelled", pd.Series(False, index=frame.index))
+    labelled = frame.get(f"{factor}_labelled", False)
     return frame[known & (labelled == used)]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from sklearn.svm import SVC
 from torch import Tensor
 
 from unweave.errors import UserError
@@ -97,6 +96,8 @@ def label_error(codes: Array, classes: Array, *, labels: int = 1000, seed: int =
 
     Its kernel is the radial one, on codes of deviation 1, with the penalty (C = 1) and the width of scikit-learn.
     """
+    from sklearn.svm import SVC
+
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     class_N = as_matrix(np.atleast_2d(np.asarray(classes)), "classes")[0]
     if len(class_N) != len(codes_ND):

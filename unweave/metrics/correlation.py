@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
 
 from unweave.errors import UserError
 from unweave.metrics.inputs import (
@@ -37,6 +35,8 @@ def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", factor_t
     >>> mcc_score([[0, 3], [-1, 3], [0, 5], [-1, 5]], factors)
     1.0
     """
+    from scipy.optimize import linear_sum_assignment
+
     table = read_table(codes, factors, factor_types=factor_types)
     correlation_DK = np.abs(correlation_matrix(table, varying_factors(table), method=method))
     pairs = linear_sum_assignment(correlation_DK, maximize=True)
@@ -62,6 +62,8 @@ def correlation_matrix(table: MetricInputs, factors: list[int], *, method: str =
 
 def _unit(values_n: Floats, method: str) -> Floats:
     """Centred and of length 1, so that a product is a correlation; zeros if constant."""
+    from scipy.stats import rankdata
+
     if values_n.min() == values_n.max():
         return np.zeros(len(values_n))
     centred = rankdata(values_n) if method == "spearman" else values_n / np.abs(values_n).max()

@@ -28,11 +28,9 @@ def importance_matrix(
 
     A column sums to 1; to 0 if the factor has a single value or no code is of use.
     """
-    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
-    importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.factor_types)))
-    found = fit(split, predictor, seed=seed, device=device_of(codes, device))
-    importance_DK[:, split.factors] = found.importance
-    return importance_DK
+    return dci_with_importance(
+        codes, factors, predictor=predictor, test=test, seed=seed, factor_types=factor_types, device=device
+    )[1]
 
 
 def evenness(importance: Floats) -> Floats:
@@ -69,11 +67,30 @@ def dci_scores(
     right classes, R^2 of continuous factors. `predictor` is "gbt" (boosted trees as in disentanglement_lib),
     "forest", "lasso" or "logistic".
     """
+    return dci_with_importance(
+        codes, factors, predictor=predictor, test=test, seed=seed, factor_types=factor_types, device=device
+    )[0]
+
+
+def dci_with_importance(
+    codes: Array,
+    factors: Array,
+    *,
+    predictor: str = "gbt",
+    test: tuple[Array, Array] | None = None,
+    seed: int = 0,
+    factor_types: FactorTypes = None,
+    device: str | None = None,
+) -> tuple[dict[str, float], Floats]:
+    """Return `dci_scores` and the `importance_matrix` they are computed from, with one fit."""
     split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     found = fit(split, predictor, seed=seed, device=device_of(codes, device))
-    told = found.accuracy[~np.isnan(found.accuracy)]
-    return {
+    importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.factor_types)))
+    importance_DK[:, split.factors] = found.importance
+    accuracies = found.accuracy[~np.isnan(found.accuracy)]
+    scores = {
         "disentanglement": concentration(found.importance),
         "completeness": concentration(found.importance.T),
-        "informativeness": float(told.mean()) if len(told) else 0.0,
+        "informativeness": float(accuracies.mean()) if len(accuracies) else 0.0,
     }
+    return scores, importance_DK

@@ -6,7 +6,6 @@ Shape letters: N rows, D codes, K factors, V values of one factor.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, classes
 from unweave.metrics.parallel import parallel_map
@@ -19,6 +18,8 @@ def areas(scores_NV: Floats, labels_N: Indices) -> Floats:
 
     It is the chance that a row of the class scores higher than a row without it, ties counting half.
     """
+    from scipy.stats import rankdata
+
     count_V = np.bincount(labels_N, minlength=scores_NV.shape[1] + 1)[: scores_NV.shape[1]]
     told = np.flatnonzero((count_V > 0) & (count_V < len(labels_N)))
     ranks = rankdata(scores_NV[:, told], axis=0)

@@ -15,14 +15,9 @@ import numpy as np
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import (
     Information,
-    contingency_table,
     count_table,
     device_of,
-    discretize,
-    entropies,
     information_from_counts,
-    mutual_information_matrix,
-    table_information,
 )
 from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, as_matrix, read_table, varying_factors
 from unweave.metrics.knn_mi import neighbour_information_matrix
@@ -90,10 +85,10 @@ def mig_score(
         information_DK, entropies_K = neighbour_information_matrix(table, varying_factors(table))
         first_K, second_K = two_best(information_DK, axis=0)
         return float(np.mean((first_K - second_K) / entropies_K))
-    return mig_of(read_information(codes, factors, bins, factor_types, device))
+    return mig_from_information(read_information(codes, factors, bins, factor_types, device))
 
 
-def mig_of(known: Information) -> float:
+def mig_from_information(known: Information) -> float:
     return float(mig_gaps(known).mean())
 
 
@@ -108,10 +103,10 @@ def mig_sup_score(
     >>> mig_sup_score(factors, factors)
     1.0
     """
-    return mig_sup_of(read_information(codes, factors, bins, factor_types, device))
+    return mig_sup_from_information(read_information(codes, factors, bins, factor_types, device))
 
 
-def mig_sup_of(known: Information) -> float:
+def mig_sup_from_information(known: Information) -> float:
     first_D, second_D = two_best(known.mutual / known.entropy, axis=1)
     return float((first_D - second_D).mean())
 
@@ -128,10 +123,10 @@ def modularity_score(
     >>> modularity_score(factors, factors)
     1.0
     """
-    return modularity_of(read_information(codes, factors, bins, factor_types, device))
+    return modularity_from_information(read_information(codes, factors, bins, factor_types, device))
 
 
-def modularity_of(known: Information) -> float:
+def modularity_from_information(known: Information) -> float:
     squared_DK = np.square(known.mutual)
     best_D = squared_DK.max(axis=1)
     others = max(squared_DK.shape[1] - 1, 1)  # with one factor there is nothing beside it
@@ -151,10 +146,10 @@ def jemmig_score(
     >>> jemmig_score(factors, factors)
     1.0
     """
-    return jemmig_of(read_information(codes, factors, bins, factor_types, device))
+    return jemmig_from_information(read_information(codes, factors, bins, factor_types, device))
 
 
-def jemmig_of(known: Information) -> float:
+def jemmig_from_information(known: Information) -> float:
     first_K, second_K = two_best(known.mutual, axis=0)
     # Among codes that know equally much the one with the least else decides, whatever their order.
     joint_K = np.where(known.mutual >= first_K - 1e-12, known.joint, np.inf).min(axis=0)
@@ -174,10 +169,10 @@ def dcimig_score(
     >>> dcimig_score(factors, factors)
     1.0
     """
-    return dcimig_of(read_information(codes, factors, bins, factor_types, device))
+    return dcimig_from_information(read_information(codes, factors, bins, factor_types, device))
 
 
-def dcimig_of(known: Information) -> float:
+def dcimig_from_information(known: Information) -> float:
     first_D, second_D = two_best(known.mutual, axis=1)
     held_DK = np.where(known.mutual == first_D[:, None], (first_D - second_D)[:, None], 0.0)
     return float(held_DK.max(axis=0).sum() / known.entropy.sum())
@@ -223,19 +218,3 @@ def group_mig_score(
     right_K = np.where(right_DK, share_DK, 0.0).max(axis=0)
     wrong_K = np.where(right_DK, 0.0, share_DK).max(axis=0)
     return float((right_K - wrong_K).mean())
-
-
-__all__ = [
-    "contingency_table",
-    "dcimig_score",
-    "discretize",
-    "entropies",
-    "group_mig_score",
-    "jemmig_score",
-    "mig_per_factor",
-    "mig_score",
-    "mig_sup_score",
-    "modularity_score",
-    "mutual_information_matrix",
-    "table_information",
-]

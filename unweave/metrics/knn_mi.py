@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import digamma
 
 from unweave.metrics.histogram_mi import contingency_table, table_information
 from unweave.metrics.inputs import Floats, Indices, MetricInputs, classes, distinct, looks_discrete
@@ -37,6 +36,8 @@ def neighbour_information(code_N: Floats, labels_N: Indices, *, neighbours: int 
 
     A code of few, repeated values has no distances to speak of: its values are counted instead.
     """
+    from scipy.special import digamma
+
     if looks_discrete(code_N):
         return table_information(contingency_table(np.searchsorted(distinct(code_N), code_N), labels_N))
     sizes_V = np.bincount(labels_N)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from unweave.errors import UserError
@@ -45,6 +44,8 @@ def recall_at_1(codes: Array, classes: ArrayLike | Tensor, *, distance: str = "e
 
 def _right(codes_ND: np.ndarray, labels_N: np.ndarray, rows_R: np.ndarray) -> np.ndarray:
     """Of each of these rows, the part of its nearest others that has its class."""
+    from scipy.spatial.distance import cdist
+
     square_RN = cdist(codes_ND[rows_R], codes_ND, "sqeuclidean")
     square_RN[np.arange(len(rows_R)), rows_R] = np.inf
     nearest_RN = square_RN == square_RN.min(1, keepdims=True)

@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unweave.errors import UserError
-from unweave.metrics import METRICS, Metric
-from unweave.metrics.dci import concentration
 from unweave.metrics.histogram_mi import bin_table
-from unweave.metrics.inputs import FactorTypes, Floats, MetricInputs, select_rows, varying_factors
+from unweave.metrics.inputs import Floats, MetricInputs, select_rows, varying_factors
+from unweave.metrics.registry import METRICS, Metric
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
-from unweave.metrics.solvers.predictors import fit, read_split
 
 
 class ScoringInputs(NamedTuple):
@@ -89,30 +87,13 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
         if metric.rows not in tables:
             tables[metric.rows] = _part(given, order[: metric.rows])
         arguments, options = _arguments(metric, tables[metric.rows]), _options(metric, given)
-        if name == "dci":
-            found, importance = dci_with_importance(*arguments, **options)
-        else:
+        if metric.with_importance is None:
             found = metric.function(*arguments, **options)
+        else:
+            found, importance = metric.with_importance(*arguments, **options)
         values |= flat(name, found)
     intervals = _intervals(tables, names, values, resamples) if resamples else {}
     return Scores(values, intervals, importance)
-
-
-def dci_with_importance(
-    codes: Floats, factors: Floats, *, factor_types: FactorTypes, seed: int, test: Any = None, device: Any = None
-) -> tuple[dict[str, float], Floats]:
-    """`dci_scores` and the `importance_matrix` they are read from, of one and the same fit."""
-    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
-    found = fit(split, "gbt", seed=seed, device=device)
-    importance_DK = np.zeros((codes.shape[1], factors.shape[1]))
-    importance_DK[:, split.factors] = found.importance
-    told = found.accuracy[~np.isnan(found.accuracy)]
-    scores = {
-        "disentanglement": concentration(found.importance),
-        "completeness": concentration(found.importance.T),
-        "informativeness": float(told.mean()) if len(told) else 0.0,
-    }
-    return scores, importance_DK
 
 
 def _part(given: ScoringInputs, rows: np.ndarray) -> ScoringInputs:
@@ -149,7 +130,7 @@ def _intervals(
     found: dict[str, np.ndarray] = {}
     for rows, given in tables.items():
         here = [name for name in names if METRICS[name].rows == rows]
-        counted = {name: of for name in here if (of := METRICS[name].from_counts) is not None}
+        counted = {name: of for name in here if (of := METRICS[name].from_information) is not None}
         if counted:
             binned = bin_table(given.table)
             found |= bootstrap_counts(binned, counted, resamples=resamples, seed=given.seed)
@@ -157,7 +138,7 @@ def _intervals(
             if METRICS[name].bootstrap:
                 found |= _again(name, given, resamples)
     metrics = {name: METRICS[name.partition(".")[0]] for name in found}
-    told = {name: bootstrap_interval(values[name], found[name], m.low, m.high) for name, m in metrics.items()}
+    told = {name: bootstrap_interval(values[name], found[name], m.worst, m.best) for name, m in metrics.items()}
     return {name: ends for name, ends in told.items() if ends is not None}
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from unweave.metrics.inputs import Floats, Indices
@@ -39,6 +38,8 @@ def fit_logistic(
     scikit-learn's LogisticRegression (100 iterations, gradient 1e-4 a row). Two classes share one column, as there.
     `weights_N` count rows more or less than once; they are to have mean 1.
     """
+    from scipy.optimize import minimize
+
     x_NE = torch.from_numpy(np.column_stack([codes_ND, np.ones(len(codes_ND))])).to(device)
     labels = torch.from_numpy(labels_N).to(device)
     counts_N1 = (torch.ones(len(x_NE)) if weights_N is None else torch.from_numpy(weights_N))[:, None].to(x_NE)

@@ -9,9 +9,6 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Lasso, Ridge
 
 from unweave.errors import UserError
 from unweave.metrics.inputs import (
@@ -145,12 +142,17 @@ def _guess(scores: Floats, classes: int) -> Floats | Indices:
 
 
 def _fit_forest(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
     kind = RandomForestClassifier if factor.classes else RandomForestRegressor
     model = kind(n_estimators=_TREES, max_features=1.0, random_state=seed).fit(train, factor.values)
     return model.feature_importances_, _predict(model, test)
 
 
 def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import Lasso
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a factor that is an exact line of the codes
         model = Lasso(alpha=_ALPHA).fit(train, factor.values)
@@ -159,6 +161,8 @@ def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: A
 
 def _fit_logistic(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
     if not factor.classes:
+        from sklearn.linear_model import Ridge
+
         model = Ridge().fit(train, factor.values)
         return np.abs(model.coef_), _predict(model, test)
     weights = fit_logistic(train, _labels(factor), factor.classes, device=device)

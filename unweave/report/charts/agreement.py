@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 from unweave.metrics import METRICS
-from unweave.metrics.agreement import Agreement
+from unweave.metrics.rank_correlation import Agreement
 from unweave.report.charts.heatmap import Panel, draw
 
 AGAINST_TO_WITH = LinearSegmentedColormap.from_list(

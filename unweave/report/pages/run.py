@@ -172,7 +172,7 @@ def _scores(result: Evaluation) -> list[dict[str, Any]]:
     found = []
     for name, value in result.scores.items():
         metric = METRICS[name]
-        span = (value - metric.low) / (metric.high - metric.low)
+        span = (value - metric.worst) / (metric.best - metric.worst)
         share = min(1.0, max(0.0, span)) if math.isfinite(span) else 0.0
         found.append({"title": metric.title, "value": value, "share": share, "sentence": metric.description})
     return found

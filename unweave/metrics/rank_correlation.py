@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from unweave.errors import UserError
 from unweave.metrics.inputs import Floats, Indices
@@ -49,6 +48,8 @@ def agreement(scores_table: Any) -> Agreement:
 
 def rank_correlation(left_M: Floats, right_M: Floats) -> float:
     """Spearman's coefficient; 0 where it is not defined."""
+    from scipy.stats import rankdata
+
     if len(left_M) < MIN_MODELS or np.ptp(left_M) == 0 or np.ptp(right_M) == 0:
         return 0.0
     return float(np.clip(np.corrcoef(rankdata(left_M), rankdata(right_M))[0, 1], -1.0, 1.0).round(12))

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from unweave.errors import UserError
 from unweave.metrics import agreement as public
-from unweave.metrics.agreement import agreement
+from unweave.metrics.rank_correlation import agreement
 
 RNG = np.random.default_rng(0)
 SCORES = {name: RNG.normal(size=20).round(1) for name in ("mig", "dci.disentanglement", "sap")}  # with ties
@@ -60,5 +60,5 @@ def test_it_is_public_and_its_example_holds():
     assert public is agreement
     import sys
 
-    result = doctest.testmod(sys.modules["unweave.metrics.agreement"])
+    result = doctest.testmod(sys.modules["unweave.metrics.rank_correlation"])
     assert result.attempted > 0 and result.failed == 0
