@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
+
+from unweave.ops.threads import single_thread
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -32,18 +33,3 @@ def parallel_map(
             return [work(job) for job in jobs]
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             return list(pool.map(work, jobs))
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Keep torch to one thread for a while.
-
-    The threads of an operation wait for each other. On a busy machine that made 0.15 s of operations of a few
-    milliseconds each into 2.5 s.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -5,8 +5,8 @@ import torch
 from scipy import stats
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.data import ColourSprites, NoisySprites, Sprites, TexturedSprites, load_data
-from unweave.data.synthetic.backgrounds import texture
+from unweave.data import Sprites, load_data
+from unweave.data.synthetic.backgrounds import ColourSprites, NoisySprites, TexturedSprites, texture
 from unweave.errors import UserError
 
 KINDS = [ColourSprites, NoisySprites, TexturedSprites]

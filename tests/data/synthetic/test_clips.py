@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.data import Clips, Sampler, Sprites, load_data, supervised_info
+from unweave.data import Sampler, Sprites, load_data, supervised_info
+from unweave.data.synthetic.clips import Clips
 from unweave.data.views import frames_of, split
 from unweave.errors import UserError
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from scipy.io import loadmat  # type: ignore[import-untyped]
-from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
 
 from unweave.data.storage.archive import FileTree, resized
 from unweave.data.storage.array_store import Factors, write_rows
@@ -70,6 +68,9 @@ def _listed(tree: FileTree) -> list[str]:
 
 def _car(content: bytes, name: str, size: int) -> np.ndarray:
     """One car [E, A, H, W, C], resized."""
+    from scipy.io import loadmat  # type: ignore[import-untyped]
+    from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
+
     try:
         image = loadmat(io.BytesIO(content), variable_names=["im"])["im"]
     except (MatReadError, KeyError, ValueError, TypeError, OSError, EOFError, NotImplementedError) as error:

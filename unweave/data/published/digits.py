@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
@@ -28,6 +27,8 @@ class Digits(Dataset):
 
     def __init__(self, *, size: int = 8) -> None:
         super().__init__()
+        from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+
         self.side = check_integer("size", size, 8, 128)
         bundled = load_digits()
         pixels_NHW = torch.from_numpy(bundled.images).float() / 16.0

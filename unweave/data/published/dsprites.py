@@ -9,7 +9,6 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import h5py
 import numpy as np
 
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
@@ -38,6 +37,8 @@ def dsprites(*, path: DataPath = None) -> StoredImages:
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
+    import h5py
+
     if h5py.is_hdf5(files[0]):
         with h5py.File(files[0], "r") as file:
             images = file["imgs"]

@@ -6,14 +6,17 @@ Shape letters: N observations, K factors, H height, W width, C channels.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import h5py
 import numpy as np
 
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.source import DataPath, pictures
 from unweave.data.storage.stored_images import StoredImages
+
+if TYPE_CHECKING:
+    import h5py
 
 REMOTE = RemoteFile(
     "3dshapes.h5",
@@ -34,6 +37,8 @@ def shapes3d(*, path: DataPath = None) -> StoredImages:
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
+    import h5py
+
     with h5py.File(files[0], "r") as file:
         images, labels_NK = file["images"], file["labels"][()]
         count = len(images)

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 Observer = Callable[[str, int, int | None], None]  # description, amount done, total amount (if known)
 
 _observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
@@ -31,6 +28,9 @@ def progress_task(what: str, total: int | None, unit: str) -> Iterator[Callable[
     if observer is not None:
         yield lambda done: observer(what, done, total)
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}" + unit)]
     hidden = not console.is_terminal

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
-from unweave.data.synthetic.threads import single_thread
 from unweave.errors import check_integer
 from unweave.ops.blend import blend
+from unweave.ops.threads import single_thread
 
 HUES = tuple(i / 10 for i in range(10))
 SCALES = tuple(np.linspace(0.75, 1.25, 8).tolist())

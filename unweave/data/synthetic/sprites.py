@@ -19,8 +19,8 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
-from unweave.data.synthetic.threads import single_thread
 from unweave.errors import UserError, check_integer
+from unweave.ops.threads import single_thread
 
 SHAPES = (1.0, 2.0, 3.0)  # square, ellipse, heart
 SCALES = tuple(np.linspace(0.5, 1.0, 6).tolist())

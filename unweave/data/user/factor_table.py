@@ -11,13 +11,15 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from unweave.data.ranges import Span, class_spans
 from unweave.errors import UserError, check_choice
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS = ("discrete", "continuous")
 _FILE_WORDS = re.compile(r"file|path|image|img|picture|photo|^(id|name|index)$", re.IGNORECASE)  # in a column's name
@@ -66,6 +68,8 @@ def factor_table(
 
     `kinds` overrides what the values suggest.
     """
+    import pandas as pd
+
     for name, kind in (kinds or {}).items():
         check_choice("factor", name, columns, context="kinds")
         check_choice(f"kinds: {name!r} as", kind, KINDS)
@@ -101,6 +105,8 @@ def beside(left: FactorTable, right: FactorTable) -> FactorTable:
 
 def _cleaned(series: pd.Series) -> pd.Series:
     """Numbers as float64 if all values present are numbers, else texts; what is missing is nan or None."""
+    import pandas as pd
+
     if (numbers := _numbers(series)) is not None:
         return numbers
     present = [str(value).strip() if there else "" for value, there in zip(series, series.notna())]
@@ -111,6 +117,8 @@ def _cleaned(series: pd.Series) -> pd.Series:
 
 def _numbers(series: pd.Series) -> pd.Series | None:
     """The values as numbers; None if one of them is none."""
+    import pandas as pd
+
     numbers = pd.to_numeric(series, errors="coerce")
     if (numbers.isna() & series.notna()).any():
         return None
@@ -193,6 +201,8 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -205,6 +215,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 def _read_text(path: Path) -> pd.DataFrame:
     """Whatever spreadsheets write: commas, semicolons (then decimals have commas) or tabs, with or without a mark."""
+    import pandas as pd
+
     content = path.read_bytes()
     encoding = "utf-8-sig"
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from unweave.data.dataset import Dataset, source_info_of
 from unweave.data.user.arrays import Arrays
@@ -24,6 +23,9 @@ from unweave.data.user.image_io import Preprocessing, UnreadableImageError, deco
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
 from unweave.data.user.scan import FolderScan, list_files, read_folder
 from unweave.errors import UserError, check_choice, check_integer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Joined(NamedTuple):
@@ -139,6 +141,8 @@ def _changed(root: Path, source: Path | None, then: str, now: str) -> str:
 
 def _by_place(found: FolderScan) -> Joined:
     """Sub-folders as a factor: the first folder in which the paths of the pictures differ."""
+    import pandas as pd
+
     places = [name.split("/")[:-1] for name in found.pictures]
     shared = 0
     while len({tuple(place[: shared + 1]) for place in places}) == 1 and all(len(p) > shared for p in places):

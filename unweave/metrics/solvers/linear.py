@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unweave.metrics.inputs import Floats, Indices
-from unweave.metrics.parallel import single_thread
+from unweave.ops.threads import single_thread
 
 
 def standardize(train_ND: Floats, *others: Floats) -> list[Floats]:

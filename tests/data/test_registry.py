@@ -1,6 +1,6 @@
 from unweave.data import DATASETS, catalogue
-from unweave.data.catalogue import SOURCES
 from unweave.data.published import FILES
+from unweave.data.registry import SOURCES
 
 
 def test_every_file_set_says_where_it_comes_from():
