@@ -94,7 +94,7 @@ BAD = [
     (["train", "beta_vae", *TINY, "--set", "beta=nan"], "beta nan"),
     (["train", "beta_vae", *TINY, "--set", "beta"], "name=value"),
     (["train", "beta_vae", *TINY, "--set", "seed=3"], "--seed"),
-    (["train", "beta_vae", *TINY, "--set", "latents=0"], "latents 0"),
+    (["train", "beta_vae", *TINY, "--set", "latents=0"], "latents must be"),
     (["train", "beta_vae", *TINY, "--set", "latents=2.5"], "'2.5'"),
     (["train", "beta_vae", *TINY, "--set", "likelihood=poisson"], "bernoulli"),
     (["train", "beta_vae", *TINY, "--lr", "-1"], "lr -1"),

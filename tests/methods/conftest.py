@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributions import Bernoulli, Independent, Laplace, Normal, kl_divergence
 
 from unweave.contract import Batch, DataInfo
+from unweave.nn import likelihoods
 from unweave.nn.autoencoder import Pass
 from unweave.ops.divergence import kl_standard, reparametrize
 
@@ -51,9 +52,12 @@ class Case:
 
     def likelihood(self, z):
         output = self.method.autoencoder.decoder(z)
-        kinds = {"bernoulli": lambda o: Bernoulli(logits=o, validate_args=False), "gaussian": lambda o: Normal(o, 1.0)}
-        kind = kinds.get(self.method.autoencoder.likelihood, lambda o: Laplace(o, 1.0))
-        return Independent(kind(output), 3)
+        kinds = {
+            likelihoods.Bernoulli: lambda o: Bernoulli(logits=o, validate_args=False),
+            likelihoods.Gaussian: lambda o: Normal(o, 1.0),
+            likelihoods.Laplace: lambda o: Laplace(o, 1.0),
+        }
+        return Independent(kinds[type(self.method.autoencoder.likelihood)](output), 3)
 
     def terms(self):
         """Reconstruction and KL of the batch, one number an observation, from torch.distributions."""

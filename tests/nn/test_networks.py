@@ -1,13 +1,11 @@
 import math
-import re
 
 import pytest
 import torch
+from raises import raises
 from torch import nn
-from torch.distributions import Bernoulli, Laplace, Normal
 
-from unweave.errors import UserError
-from unweave.nn.autoencoder import AutoEncoder, negative_log_likelihood
+from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.discriminator import Discriminator
 from unweave.nn.networks import NETWORKS, build_networks, weight_init
 
@@ -84,22 +82,17 @@ def test_the_last_layers_are_linear():
 
 
 @pytest.mark.parametrize(
-    ("net", "shape", "latents", "message"),
+    ("net", "shape", "latents", "argument", "value"),
     [
-        ("locatello", (1, 20, 64), 10, "net 'locatello' cannot take images of 20x64; use .* multiples of 16"),
-        ("small", (1, 64, 20), 10, "net 'small' cannot take images of 64x20; use .* multiples of 8, or net=mlp"),
-        ("resnet", (1, 64, 64), 10, "net 'resnet' is unknown; use one of locatello, burgess, kim, small, mlp"),
-        ("locatello", (1, 64, 64), 0, "latents 0 is too small; use 1 or more"),
+        ("locatello", (1, 20, 64), 10, "net", "locatello"),
+        ("small", (1, 64, 20), 10, "net", "small"),
+        ("resnet", (1, 64, 64), 10, "net", "resnet"),
+        ("locatello", (1, 64, 64), 0, "latents", 0),
     ],
 )
-def test_refused(net, shape, latents, message):
-    with pytest.raises(UserError, match=message):
+def test_refused(net, shape, latents, argument, value):
+    with raises(argument, value=value):
         build_networks(net, shape, latents)
-
-
-def test_unknown_likelihood_is_refused():
-    with pytest.raises(UserError, match="likelihood 'poisson' is unknown; use one of bernoulli, gaussian, laplace"):
-        AutoEncoder((1, 64, 64), 10, "locatello", "poisson")
 
 
 @pytest.mark.parametrize("net", NETWORKS)
@@ -114,25 +107,6 @@ def test_glorot_uniform_weights_and_zero_biases(net):
         assert 0.9 * bound < weight.abs().max() <= bound
         assert weight.var().item() == pytest.approx(bound**2 / 3, rel=0.25)
         assert not layer.bias.any()
-
-
-def test_nll_is_the_log_density_summed_over_pixels():
-    torch.manual_seed(0)
-    x, output = torch.rand(4, 3, 8, 8), 2.0 * torch.randn(4, 3, 8, 8)
-    kinds = {
-        "bernoulli": Bernoulli(logits=output, validate_args=False),
-        "gaussian": Normal(output, 1.0),
-        "laplace": Laplace(output, 1.0),
-    }
-    for likelihood, distribution in kinds.items():
-        expected = -distribution.log_prob(x).sum((1, 2, 3))
-        torch.testing.assert_close(negative_log_likelihood(x, output, likelihood), expected)
-
-
-def test_bernoulli_of_large_logits_is_exact():
-    """From logits, not from probabilities clipped near 0 and 1."""
-    x, logits = torch.ones(1, 1, 1, 1), torch.full((1, 1, 1, 1), -200.0)
-    assert negative_log_likelihood(x, logits, "bernoulli").item() == 200.0
 
 
 def test_decode_gives_the_mean_image():
@@ -174,7 +148,6 @@ def test_weights_start_normal_where_told(net):
 
 
 @pytest.mark.parametrize("init", ["xavier", "normal", "normal()", "normal(0)", "normal(-1)", "normal(a b)"])
-def test_a_start_that_is_none_is_refused(init):
-    message = re.escape(f"start '{init}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
-    with pytest.raises(UserError, match=message), weight_init(init):
+def test_invalid_weight_initialisation(init):
+    with raises("init", value=init), weight_init(init):
         pass

@@ -17,7 +17,7 @@ from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.annealed import annealed_log_weights
-from unweave.ops.noise import fold, random_uniform
+from unweave.ops.noise import fold
 
 _CHUNK = 4096  # chains in one call of a network
 _LEAST = 0.05  # deviation; an encoder surer than this of a latent is not taken at its word
@@ -30,17 +30,15 @@ def marginal_nll(
     """-log p(x) [N] in nats of `num_samples` observations of the data, which the model should not have been trained on.
 
     The chains of an image start around its code, twice as wide as the encoder says. Too high in expectation, by less
-    the more chains and steps there are. If the likelihood is Bernoulli, grey is nothing the model thinks possible: then
-    black or white is drawn for every pixel, by the seed.
+    the more chains and steps there are. A Bernoulli likelihood gives grey pixels no probability: black or white is
+    drawn for each pixel, by the seed.
     """
     model = _autoencoder(run)
     device = next(model.parameters()).device
     data, key = data.to(device), fold(torch.tensor(seed, device=device), "evidence")
     found = []
     for part, index_B in enumerate(sample_indices(data, num_samples, seed).split(max(1, _CHUNK // chains))):
-        images = data.images(index_B)
-        if model.likelihood == "bernoulli":
-            images = (random_uniform(fold(fold(key, "pixels"), part), tuple(images.shape)) < images).float()
+        images = model.likelihood.observed(data.images(index_B), fold(fold(key, "pixels"), part))
         mean_BZ, spread_BZ = _start(run.representation, images)
         found.append(_log_marginal_likelihood(model, images, mean_BZ, spread_BZ, fold(key, part), chains, steps))
     return -torch.cat(found)

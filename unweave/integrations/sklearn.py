@@ -19,7 +19,8 @@ from unweave.config import resolve
 from unweave.contract import Method, static_arguments
 from unweave.data.user.arrays import Arrays
 from unweave.engine.program import initial_state
-from unweave.errors import UserError, check_choice
+from unweave.errors import UserError, check_choice, invalid
+from unweave.nn.likelihoods import LIKELIHOODS, Likelihood
 from unweave.training.build import (
     PRECISIONS,
     build,
@@ -107,9 +108,11 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         cls = find_method(self.method)
         config = self._config(cls)
         shape = _image_shape(self.shape, image, rows.shape[1])
-        if config["arguments"].get("likelihood") == "bernoulli" and (rows.min() < 0.0 or rows.max() > 1.0):
-            low, high = rows.min(), rows.max()
-            raise UserError(f"likelihood 'bernoulli' needs X in 0..1, not {low:g}..{high:g}; rescale X or use gaussian")
+        name = config["arguments"].get("likelihood")
+        accepted, low, high = LIKELIHOODS.get(name, Likelihood), float(rows.min()), float(rows.max())
+        if low < accepted.low or high > accepted.high:
+            wanted = f"in {accepted.low:g}..{accepted.high:g} for likelihood {name!r}"
+            raise invalid("X", (low, high), wanted, hint="rescale X or use gaussian")
         data = Arrays(rows.reshape(-1, *shape)).to(config["device"])
         with matmul_precision(self.precision):
             self.method_, self.losses_ = self._train(cls, config, data)

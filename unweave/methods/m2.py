@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal, uniform
 from unweave.nn.conditional import class_count, half_square, label_pass, m2_objective, of_images
-from unweave.nn.precision import at_least_single
+from unweave.nn.likelihoods import find_likelihood
 from unweave.ops.partial_labels import binary_sample
 
 
@@ -43,7 +43,7 @@ class M2(Method):
     ) -> None:
         super().__init__()
         self.data, self.latents, self.binarize = data, latents, binarize
-        self.bernoulli = likelihood == "bernoulli"
+        self.likelihood = find_likelihood(likelihood)
         self.noise = {"eps_labelled": normal("B", "Z"), "eps": normal("B", "Z")}
         if binarize:
             self.noise |= {name: uniform("B", *data.shape) for name in ("pixels_labelled", "pixels")}
@@ -60,8 +60,7 @@ class M2(Method):
 
     def decode(self, code: Tensor) -> Tensor:
         """The mean image of p(x|y, z) for codes [B, Z + Y], class part as it is: a one among zeros is that class."""
-        output = at_least_single(self.autoencoder.decoder(code))
-        return output.sigmoid() if self.bernoulli else output
+        return self.likelihood.mean(self.autoencoder.decoder(code))
 
     def representation(self) -> Representation:
         model = self.autoencoder

@@ -5,19 +5,15 @@ Shape letters: B batch, Z latents, C channels, H height, W width.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.contract import Representation
-from unweave.errors import check_choice
+from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import build_networks
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, reparametrize
-
-LIKELIHOODS = ("bernoulli", "gaussian", "laplace")
 
 
 class Pass(NamedTuple):
@@ -30,25 +26,12 @@ class Pass(NamedTuple):
     logvar_BZ: Tensor
 
 
-def negative_log_likelihood(x: Tensor, output: Tensor, likelihood: str) -> Tensor:
-    """-log p(x|output) [B] in nats: Bernoulli of logits, or unit-scale Gaussian or Laplace around the output."""
-    output = at_least_single(output)
-    if likelihood == "bernoulli":
-        pixels = F.binary_cross_entropy_with_logits(output, x, reduction="none")
-    elif likelihood == "gaussian":
-        pixels = 0.5 * (x - output).square() + 0.5 * math.log(2.0 * math.pi)
-    else:
-        pixels = (x - output).abs() + math.log(2.0)
-    return pixels.flatten(1).sum(1)
-
-
 class AutoEncoder(nn.Module):
     """Gaussian encoder q(z|x), decoder p(x|z)."""
 
     def __init__(self, shape: tuple[int, int, int], latents: int, net: str, likelihood: str) -> None:
         super().__init__()
-        check_choice("likelihood", likelihood, LIKELIHOODS)
-        self.likelihood = likelihood
+        self.likelihood = find_likelihood(likelihood)
         self.latents = latents
         self.encoder, self.decoder = build_networks(net, shape, latents)
 
@@ -59,7 +42,7 @@ class AutoEncoder(nn.Module):
 
     def nll(self, x_BCHW: Tensor, z_BZ: Tensor) -> Tensor:
         """-log p(x|z) [B]."""
-        return negative_log_likelihood(x_BCHW, self.decoder(z_BZ), self.likelihood)
+        return self.likelihood.nll(x_BCHW, self.decoder(z_BZ))
 
     def forward(self, x_BCHW: Tensor, eps_BZ: Tensor) -> Pass:
         mean_BZ, logvar_BZ = self.posterior(x_BCHW)
@@ -68,8 +51,7 @@ class AutoEncoder(nn.Module):
 
     def decode(self, z_BZ: Tensor) -> Tensor:
         """The mean image of p(x|z)."""
-        output = at_least_single(self.decoder(z_BZ))
-        return output.sigmoid() if self.likelihood == "bernoulli" else output
+        return self.likelihood.mean(self.decoder(z_BZ))
 
     def representation(self) -> Representation:
         return Representation(lambda x: self.posterior(x)[0], self.latents, self.decode, self.posterior)

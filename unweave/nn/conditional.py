@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -15,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unweave.contract import DataInfo, Noise, Part, normal, uniform
-from unweave.errors import UserError, check_choice
-from unweave.nn.autoencoder import LIKELIHOODS, AutoEncoder, negative_log_likelihood
+from unweave.errors import UserError
+from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import Shape, build_networks, init_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_standard, log_gaussian, reparametrize
@@ -184,10 +184,9 @@ def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor])
 
 def of_images(net: str, shape: Shape, latents: int, classes: int, likelihood: str) -> ConditionalAutoEncoder:
     """For images: with "kingma" one hidden layer of 500 each; else the named encoder and decoder of `networks.py`."""
-    check_choice("likelihood", likelihood, LIKELIHOODS)
     if latents < 1:
         raise UserError(f"latents {latents} is too small; use 1 or more")
-    nll = partial(negative_log_likelihood, likelihood=likelihood)
+    nll = find_likelihood(likelihood).nll
     pixels, width = math.prod(shape), _KINGMA if net == "kingma" else _OTHER
     if net == "kingma":
         decoder: nn.Module = nn.Sequential(*_hidden(latents + classes, pixels), nn.Unflatten(1, shape))

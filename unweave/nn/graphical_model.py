@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from unweave.contract import Part
 from unweave.errors import UserError, check_choice
-from unweave.nn.autoencoder import LIKELIHOODS, negative_log_likelihood
 from unweave.nn.graphical_spec import IMAGE, GraphicalModelSpec, Variable
+from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import Shape, build_networks, init_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.divergence import kl_gaussians, log_gaussian, reparametrize
@@ -92,8 +92,7 @@ class GraphModel(nn.Module):
 
     def __init__(self, graph: GraphicalModelSpec, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
         super().__init__()
-        check_choice("likelihood", likelihood, LIKELIHOODS)
-        self.graph, self.likelihood, self.enumerated = graph, likelihood, discrete == "enumerate"
+        self.graph, self.likelihood, self.enumerated = graph, find_likelihood(likelihood), discrete == "enumerate"
         self.sizes = {v.name: v.size for v in graph.variables}
         self.normals = _slices([v for v in graph.variables if not v.classes])
         self.classes = _slices([v for v in graph.variables if v.classes])
@@ -194,7 +193,7 @@ class GraphModel(nn.Module):
         axes = drawn.log_w.shape
         code = torch.cat([drawn.values[name].expand(*axes, -1) for name in self.graph.image], -1).flatten(0, -2)
         rows = x_BCHW.expand(axes[0] * axes[1], *x_BCHW.shape).flatten(0, 1)
-        return negative_log_likelihood(rows, self.decoder(code), self.likelihood).view(axes)
+        return self.likelihood.nll(rows, self.decoder(code)).view(axes)
 
     def _given(self, x_BCHW: Tensor) -> dict[str, Tensor]:
         """What q starts from: the image's features, and a constant."""
@@ -227,8 +226,7 @@ class GraphModel(nn.Module):
     def decode(self, code_BZ: Tensor) -> Tensor:
         """The mean image of p(x|...)."""
         parts = self.split(code_BZ)
-        output = at_least_single(self.decoder(torch.cat([parts[name] for name in self.graph.image], 1)))
-        return output.sigmoid() if self.likelihood == "bernoulli" else output
+        return self.likelihood.mean(self.decoder(torch.cat([parts[name] for name in self.graph.image], 1)))
 
     def split(self, code_BZ: Tensor) -> dict[str, Tensor]:
         """The coordinates of a code by variable."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from unweave.errors import UserError, check_choice
+from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.nn.conv import ConvStack, DownConv2d, UpConv2d
 
 Shape = tuple[int, int, int]
@@ -137,7 +137,7 @@ def _read_deviation(init: str) -> float:
     except ValueError:
         deviation = math.nan
     if not 0 < deviation < math.inf:
-        raise UserError(f"start '{init}' is not understood; use glorot, or a deviation above 0 as in normal(0.02)")
+        raise invalid("init", init, "glorot, or normal(S) with a standard deviation S > 0 such as normal(0.02)")
     return deviation
 
 
@@ -158,14 +158,16 @@ def init_weights(module: nn.Module) -> None:
 def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
     """The named encoder and decoder for images of this shape."""
     check_choice("net", net, NETWORKS)
-    if latents < 1:
-        raise UserError(f"latents {latents} is too small; use 1 or more")
+    check_integer("latents", latents, 1)
     if net in PLANS:
         multiple = 2 ** len(PLANS[net].channels)
         if shape[1] % multiple or shape[2] % multiple:
             raise UserError(
-                f"net '{net}' cannot take images of {shape[1]}x{shape[2]}; use sides that are multiples of {multiple}, "
-                "or net=mlp for any size"
+                f"net {net!r} accepts images with sides that are multiples of {multiple}, got {shape[1]}x{shape[2]}; "
+                "use another image size, or net=mlp for any size",
+                argument="net",
+                value=net,
+                accepted=tuple(DENSE),
             )
     pair = _conv(PLANS[net], shape, latents) if net in PLANS else DENSE[net](shape, latents)
     for part in pair:
