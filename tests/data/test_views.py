@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import unweave as uw
 from unweave.data import Dataset, Digits, Rooms, Sampler, load_data
 from unweave.data.callspec import call_text
-from unweave.data.views import VIEWS, correlated, frames_of, holdout, noisy, split, subset
+from unweave.data.views import VIEWS, correlated, holdout, noisy, split, subset
 from unweave.errors import UserError
 
 
@@ -91,18 +91,18 @@ def test_splits_are_a_function_of_the_seed():
 def test_videos_stay_whole():
     data = Film()
     for view in (split(data, fraction=0.5), subset(data, random=4), subset(data, first=2), noisy(data)):
-        assert frames_of(view) == 16 and view.size % 16 == 0
+        assert view.frames == 16 and view.size % 16 == 0
         clips = Sampler(view, ("clips",), "clips(length=4)").plan(torch.tensor(0), 50)["clips"]
-        base_index = view.base_index(clips) if hasattr(view, "base_index") else clips
+        base_index = view.base_index(clips)
         assert (base_index.diff(dim=1) == 1).all() and (base_index[:, 0] // 16 == base_index[:, -1] // 16).all()
-    assert subset(data, first=2).size == 32 and frames_of(subset(data, where={"shape": [1]})) == 16
-    assert frames_of(subset(data, indices=[3, 4, 5])) == 1 and frames_of(Grid()) == 1
+    assert subset(data, first=2).size == 32 and subset(data, where={"shape": [1]}).frames == 16
+    assert subset(data, indices=[3, 4, 5]).frames == 1 and Grid().frames == 1
 
 
 def test_a_last_factor_called_frame_makes_a_video():
     data = Grid()
     data.factor_names = ("shape", "x", "frame")
-    assert frames_of(data) == 8
+    assert data.frames == 8
     clips = Sampler(data, ("clips",), "clips(length=8)").plan(torch.tensor(0), 20)["clips"]
     assert (clips[:, 0] % 8 == 0).all()
 

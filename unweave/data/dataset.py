@@ -1,4 +1,4 @@
-"""What a data set is: a function from an index (or factors) to images.
+"""The interface of all data sets: images and factor classes as functions of an observation's index.
 
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
@@ -6,6 +6,8 @@ Shape letters: N observations, B batch, K factors, C channels, H height, W width
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,31 +18,56 @@ from unweave.data.ranges import Span
 from unweave.errors import UserError
 
 
-def source_info_of(data: Any) -> Any:
-    """What there is to tell about a set, or about the one that it is a view of."""
-    while not hasattr(data, "source_info") and isinstance(getattr(data, "data", None), Dataset):
-        data = data.data
-    return getattr(data, "source_info", None)
+class SourceInfo:
+    """Where user data come from. The defaults describe data that are not read from files."""
+
+    @property
+    def file_names(self) -> Sequence[str]:
+        """Name of the image file of each observation; empty if the images are not single files."""
+        return ()
+
+    @property
+    def unreadable_files(self) -> Mapping[str, str]:
+        """Files that could not be read as an image, with the reason."""
+        return {}
+
+    @property
+    def excluded_columns(self) -> Mapping[str, str]:
+        """Columns of the factor table that are not factors, with the reason."""
+        return {}
 
 
 class Dataset(nn.Module):
-    """Interface of all data sets. Stores are buffers, so `.to(device)` moves a set.
+    """Interface of all data sets. Images are stored in buffers, so that `.to(device)` moves them.
 
-    `images` must be made of tensor operations only: the engine records it inside the training step.
-    A grid holds every combination of its factors, the last factor fastest.
+    A subclass sets `name`, `shape`, `size`, `factor_names`, `factor_sizes` and `options` and implements `images`,
+    with tensor operations only: the engine records it inside the training step. All other members have defaults.
+    A grid contains every combination of its factors once, the last factor varying fastest.
     """
 
     name: str
     shape: tuple[int, int, int]
-    factor_names: tuple[str, ...]
-    factor_sizes: tuple[int, ...]
-    factor_values: tuple[tuple[float | str, ...], ...]  # what each class of each factor stands for
-    factor_spans: tuple[
-        tuple[Span, ...], ...
-    ] = ()  # of a continuous one that was cut, where each class begins and ends
     size: int  # number of observations
+    factor_names: tuple[str, ...]
+    factor_sizes: tuple[int, ...]  # number of classes of each factor
+    factor_spans: tuple[tuple[Span, ...], ...] = ()  # of each binned continuous factor, the range of each class
+    options: dict[str, object]  # arguments that re-create the data set: load_data(name, **options)
     grid: bool = True
-    options: dict[str, object]  # the arguments that re-create this set: load_data(name, **options)
+    partners: bool = False  # True: `index` finds every combination of factors although this is not a grid
+    resident: bool = True  # False: images stay on the host, and batches are prefetched
+    device_cache_limit: int = 0  # bytes of the images that may be cached on the device if they are not resident
+    preprocessing: Any = None  # a `Preprocessing` if the images were prepared from image files
+    source_info: SourceInfo = SourceInfo()
+
+    @cached_property
+    def factor_values(self) -> tuple[tuple[float | str, ...], ...]:
+        """The value that each class of each factor stands for; by default the class itself."""
+        return tuple(tuple(map(float, range(size))) for size in self.factor_sizes)
+
+    @cached_property
+    def frames(self) -> int:
+        """Frames per video: observation v * frames + t is frame t of video v. 1 if the data are not videos."""
+        return self.factor_sizes[-1] if self.grid and self.factor_names[-1:] == ("frame",) else 1
 
     @property
     def info(self) -> DataInfo:
@@ -48,15 +75,28 @@ class Dataset(nn.Module):
 
     @property
     def factor_types(self) -> tuple[str, ...]:
-        """Of each factor, "discrete" or "continuous"."""
+        """ "discrete" or "continuous" for each factor."""
         return ("discrete",) * len(self.factor_names)
 
+    @property
+    def origin(self) -> Dataset:
+        """The data set that a view, or a view of a view, is derived from; otherwise the data set itself."""
+        return self
+
+    def origin_index(self, index_B: Tensor) -> Tensor:
+        """Index in `origin` of each of these observations."""
+        return index_B
+
     def images(self, index_B: Tensor) -> Tensor:
-        """Images [B, C, H, W], float32 in 0..1, of the observations with these numbers."""
+        """Images [B, C, H, W], float32 in 0..1, of these observations."""
         raise NotImplementedError
 
+    def rows(self, index_B: Tensor) -> Tensor:
+        """Images as they are stored, which may be bytes 0..255; used to copy batches to a device."""
+        return self.images(index_B)
+
     def factors(self, index_B: Tensor) -> Tensor:
-        """Factor classes [B, K], int64; -1 where a factor is not known."""
+        """Factor classes [B, K], int64; -1 if a factor is unknown."""
         rest, classes = index_B, []
         for size in reversed(self.factor_sizes):
             classes.append(rest % size)
@@ -64,14 +104,24 @@ class Dataset(nn.Module):
         return torch.stack(classes[::-1], dim=-1)
 
     def values(self, index_B: Tensor) -> Tensor:
-        """Factors as numbers [B, K], float32: the value of a continuous one, the class of a discrete one, nan where
-        not known."""
+        """Factors as numbers [B, K], float32: the value if continuous, the class if discrete, nan if unknown."""
         classes_BK = self.factors(index_B)
         return classes_BK.float().masked_fill(classes_BK < 0, torch.nan)
 
     def index(self, factors_BK: Tensor) -> Tensor:
-        """The observation that has these factor classes (grids only)."""
+        """Index of the observation with these factor classes (grids only)."""
         if not self.grid:
-            raise UserError(f"data '{self.name}' is not a full grid of factors; use a grid such as sprites or rooms")
+            message = f"data {self.name!r} is not a full grid of factors; use a grid such as sprites or rooms"
+            raise UserError(message, argument="data", value=self.name, accepted="a grid of factors")
         strides = [math.prod(self.factor_sizes[k + 1 :]) for k in range(len(self.factor_sizes))]
         return sum(factors_BK[..., k] * strides[k] for k in range(len(strides)))  # type: ignore[return-value]
+
+
+def all_indices(data: Dataset) -> Tensor:
+    """Indices of all observations, on the device of the data."""
+    return torch.arange(data.size, device=data_device(data))
+
+
+def data_device(data: Dataset) -> torch.device:
+    """The device that the data set's buffers are on."""
+    return next(data.buffers(), torch.empty(0)).device

@@ -12,7 +12,6 @@ from unweave.data.dataset import Dataset
 from unweave.data.ranges import Span
 from unweave.data.supervision.label_mapping import LabelMapping, label_mappings, labelled_set
 from unweave.data.supervision.sampler import supervised_info
-from unweave.data.user.folder import preprocessing_of
 from unweave.data.user.image_io import Preprocessing
 from unweave.errors import UserError
 
@@ -43,7 +42,7 @@ class DatasetMetadata(Dataset):
 
 def dataset_metadata(data: Dataset, supervision: str, seed: int) -> dict[str, Any]:
     """What `Remembered` is made of, for a JSON file."""
-    preprocessing, used = preprocessing_of(data), labelled_set(data, supervision, seed)
+    preprocessing, used = data.preprocessing, labelled_set(data, supervision, seed)
     return {
         "data": supervised_info(data, supervision)._asdict(),
         "pictures": None if preprocessing is None else preprocessing._asdict(),

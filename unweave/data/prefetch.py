@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -42,11 +42,6 @@ def step_keys(seed: int, step: int, phases: int = 1, block: int = 32) -> Iterato
     for start in itertools.count(step, block):
         steps = torch.arange(start, start + block)[:, None]
         yield fold(fold(fold(run, steps), torch.arange(phases)), "data").flatten()
-
-
-def stored_rows(data: Dataset) -> Callable[[Tensor], Tensor]:
-    """From numbers to pictures as they are stored where the set says how that is, else as they are."""
-    return getattr(data, "rows", data.images)
 
 
 _Drawn = tuple[Batch, Batch]  # a batch, and the places of its pictures
@@ -85,7 +80,7 @@ class BatchPrefetcher:
             pin,
         )
         self.num_cached = num_cached
-        self.rows = stored_rows(sampler.data)
+        self.rows = sampler.data.rows
         self.span = max(1, _SPAN // (batch * self.rows(torch.arange(1)).nbytes))
         # One thread for each one's tensor operations: the other cores are the step's.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
@@ -164,8 +159,7 @@ class BatchPrefetcher:
 
 def device_cache(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None:
     """The first observations of a set on the device, as many as have room in so many bytes; None if that is none."""
-    rows = stored_rows(data)
-    first = rows(torch.arange(1))
+    first = data.rows(torch.arange(1))
     count = min(data.size, limit // first.nbytes)
     if not count:
         return None
@@ -173,7 +167,7 @@ def device_cache(data: Dataset, limit: int, device: torch.device | str) -> Tenso
     with progress_task(f"{data.name}: pictures to {device}", count, "pictures") as move:
         for start in range(0, count, step := max(1, _BLOCK // first.nbytes)):
             part_B = torch.arange(start, min(start + step, count))
-            cached_M[start : start + len(part_B)] = rows(part_B)
+            cached_M[start : start + len(part_B)] = data.rows(part_B)
             move(start + len(part_B))
     return cached_M
 

@@ -12,73 +12,51 @@ Shape letters: N observations of the view, B batch, K factors, C channels, H hei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from unweave.data.callspec import call_text
-from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import all_indices
+from unweave.data.dataset import Dataset, all_indices, data_device
 from unweave.errors import UserError, check_choice, check_integer
 from unweave.ops.noise import fold, random_bits, random_normal
-
-
-def _resemble(view: Any, data: Dataset, name: str, options: dict[str, object]) -> None:
-    """What a view takes over from its data set."""
-    view.name, view.shape, view.size, view.grid = name, data.shape, data.size, data.grid
-    view.factor_names, view.factor_sizes = data.factor_names, data.factor_sizes
-    view.factor_values, view.factor_spans = data.factor_values, data.factor_spans
-    view.options = {"data": call_text(data.name, data.options), **options}
-    view.resident, view.device_cache_limit = getattr(data, "resident", True), getattr(data, "device_cache_limit", 0)
 
 
 def _key(seed: int, name: str) -> Tensor:
     return fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), name)
 
 
-def frames_of(data: Dataset) -> int:
-    """How many frames a video of the set has, video v being observations v * frames and on; 1 if there are none.
+class View(Dataset):
+    """A data set derived from another one. By default every observation has the factors of `base_index`."""
 
-    A set of videos says so by an attribute `frames`, or by a last factor of that meaning in its grid.
-    """
-    if data.grid and data.factor_names and data.factor_names[-1] == "frame":
-        return data.factor_sizes[-1]
-    return getattr(data, "frames", 1)
-
-
-class Selection(Dataset):
-    """Observations of a data set, some of them or some of them often. Whole videos stay videos.
-
-    With `partners`, numbers from `size` on are the observations of the data set itself: what a factor changed on
-    purpose leads to, whatever was selected.
-    """
-
-    def __init__(
-        self, data: Dataset, index_N: Tensor, name: str, options: dict[str, object], *, partners: bool = False
-    ) -> None:
+    def __init__(self, data: Dataset, name: str, options: dict[str, object]) -> None:
         super().__init__()
-        if not len(index_N):
-            raise UserError(f"data {call_text(name, options)!r} leaves no observation of {data.name!r}")
-        _resemble(self, data, name, options)
-        self.data, self.size, self.grid, self.partners = data, len(index_N), False, partners
-        self.frames = frames_of(data) if _whole_videos(index_N, frames_of(data)) else 1
-        self.index_N: Tensor
-        self.register_buffer("index_N", index_N, persistent=False)
+        self.name, self.options = name, {"data": call_text(data.name, data.options), **options}
+        self.data, self.shape, self.size, self.grid = data, data.shape, data.size, data.grid
+        self.factor_names, self.factor_sizes = data.factor_names, data.factor_sizes
+        self.factor_values, self.factor_spans = data.factor_values, data.factor_spans
+        self.frames, self.preprocessing = data.frames, data.preprocessing
+        self.resident, self.device_cache_limit = data.resident, data.device_cache_limit
+
+    @property
+    def factor_types(self) -> tuple[str, ...]:
+        return self.data.factor_types
+
+    @property
+    def origin(self) -> Dataset:
+        return self.data.origin
+
+    def origin_index(self, index_B: Tensor) -> Tensor:
+        return self.data.origin_index(self.base_index(index_B))
 
     def base_index(self, index_B: Tensor) -> Tensor:
-        """Which observation of the data set this is."""
-        if not self.partners:
-            return self.index_N[index_B]
-        return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
+        """Index in `data` of each of these observations."""
+        return index_B
 
     def images(self, index_B: Tensor) -> Tensor:
         return self.data.images(self.base_index(index_B))
-
-    def rows(self, index_B: Tensor) -> Tensor:
-        """Images as they are stored, where the data set streams them."""
-        return self.data.rows(self.base_index(index_B))  # type: ignore[operator]
 
     def factors(self, index_B: Tensor) -> Tensor:
         return self.data.factors(self.base_index(index_B))
@@ -86,9 +64,33 @@ class Selection(Dataset):
     def values(self, index_B: Tensor) -> Tensor:
         return self.data.values(self.base_index(index_B))
 
-    @property
-    def factor_types(self) -> tuple[str, ...]:
-        return self.data.factor_types
+
+class Selection(View):
+    """Some observations of a data set, possibly repeated.
+
+    With `partners`, indices from `size` on are all observations of the base data set. Pairs that change factors
+    need them: the changed combination may not be among the selected observations.
+    """
+
+    def __init__(
+        self, data: Dataset, index_N: Tensor, name: str, options: dict[str, object], *, partners: bool = False
+    ) -> None:
+        if not len(index_N):
+            message = f"data {call_text(name, options)!r} selects no observation of {data.name!r}"
+            raise UserError(message, argument="data", value=call_text(name, options), accepted="a non-empty selection")
+        super().__init__(data, name, options)
+        self.size, self.grid, self.partners = len(index_N), False, partners
+        self.frames = data.frames if _whole_videos(index_N, data.frames) else 1
+        self.index_N: Tensor
+        self.register_buffer("index_N", index_N, persistent=False)
+
+    def base_index(self, index_B: Tensor) -> Tensor:
+        if not self.partners:
+            return self.index_N[index_B]
+        return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
+
+    def rows(self, index_B: Tensor) -> Tensor:
+        return self.data.rows(self.base_index(index_B))
 
     def index(self, factors_BK: Tensor) -> Tensor:
         return self.size + self.data.index(factors_BK) if self.partners else super().index(factors_BK)
@@ -102,52 +104,44 @@ def _whole_videos(index_N: Tensor, frames: int) -> bool:
     return bool((videos == whole).all())
 
 
-class SubGrid(Dataset):
-    """A grid with some classes of some factors only: again a grid."""
+class SubGrid(View):
+    """A grid restricted to some classes of some factors: again a grid."""
 
     def __init__(self, data: Dataset, kept: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
-        super().__init__()
-        _resemble(self, data, name, options)
-        self.data = data
+        super().__init__(data, name, options)
         classes = [kept.get(k, list(range(size))) for k, size in enumerate(data.factor_sizes)]
         self.factor_sizes = tuple(map(len, classes))
-        values = zip(getattr(data, "factor_values", [range(size) for size in data.factor_sizes]), classes, strict=True)
+        values = zip(data.factor_values, classes, strict=True)
         self.factor_values = tuple(tuple(of[c] for c in chosen) for of, chosen in values)
-        self.size = int(torch.tensor(self.factor_sizes).prod())
-        device = next(data.buffers(), torch.empty(0)).device
+        self.size = math.prod(self.factor_sizes)
+        self.frames = self.factor_sizes[-1] if self.factor_names[-1] == "frame" else 1
         for k, chosen in enumerate(classes):
-            self.register_buffer(f"classes_{k}", torch.tensor(chosen, device=device), persistent=False)
+            self.register_buffer(f"classes_{k}", torch.tensor(chosen, device=data_device(data)), persistent=False)
 
-    def images(self, index_B: Tensor) -> Tensor:
+    def base_index(self, index_B: Tensor) -> Tensor:
         own_BK = self.factors(index_B)
         theirs = [self.get_buffer(f"classes_{k}")[own_BK[..., k]] for k in range(len(self.factor_sizes))]
-        return self.data.images(self.data.index(torch.stack(theirs, dim=-1)))
+        return self.data.index(torch.stack(theirs, dim=-1))
+
+    def factors(self, index_B: Tensor) -> Tensor:
+        return Dataset.factors(self, index_B)
+
+    def values(self, index_B: Tensor) -> Tensor:
+        return Dataset.values(self, index_B)
 
 
-class Noisy(Dataset):
-    """Gaussian noise on every pixel, cut to 0..1; an observation always has the same."""
+class Noisy(View):
+    """Gaussian noise on every pixel, clipped to 0..1; each observation always has the same noise."""
 
     def __init__(self, data: Dataset, sigma: float, seed: int) -> None:
-        super().__init__()
-        _resemble(self, data, "noisy", {"sigma": sigma, "seed": seed})
-        self.data, self.sigma, self.frames = data, sigma, frames_of(data)
+        super().__init__(data, "noisy", {"sigma": sigma, "seed": seed})
+        self.sigma = sigma
         self.key: Tensor
-        device = next(data.buffers(), torch.empty(0)).device
-        self.register_buffer("key", _key(seed, "noisy").to(device), persistent=False)
+        self.register_buffer("key", _key(seed, "noisy").to(data_device(data)), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         noise = torch.vmap(lambda key: random_normal(key, self.shape))(fold(self.key, index_B))
         return (self.data.images(index_B) + self.sigma * noise).clamp(0.0, 1.0)
-
-    def factors(self, index_B: Tensor) -> Tensor:
-        return self.data.factors(index_B)
-
-    def values(self, index_B: Tensor) -> Tensor:
-        return self.data.values(index_B)
-
-    @property
-    def factor_types(self) -> tuple[str, ...]:
-        return self.data.factor_types
 
 
 def noisy(data: Dataset, *, sigma: float = 0.1, seed: int = 0) -> Dataset:
@@ -181,7 +175,7 @@ def subset(
         return Selection(data, all_indices(data)[_has(data, kept)], "subset", options)
     if indices is not None:
         return Selection(data, _read_indices(data, indices), "subset", options)
-    units = data.size // frames_of(data)
+    units = data.size // data.frames
     count = check_integer(*next(iter(chosen.items())), 1, units)
     order = torch.arange(units) if random is None else _shuffled(units, seed, "subset")
     return Selection(data, _spread(data, order[:count]), "subset", options)
@@ -193,7 +187,7 @@ def split(data: Dataset, *, part: str = "train", fraction: float = 0.9, seed: in
     Videos are kept whole.
     """
     check_choice("part", part, ("train", "validation"))
-    units = data.size // frames_of(data)
+    units = data.size // data.frames
     if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * units) < units:
         raise UserError(f"fraction={fraction!r} is not accepted; give a number between 0 and 1 that leaves both parts")
     order, count = _shuffled(units, seed, "split"), round(fraction * units)
@@ -254,8 +248,8 @@ def _shuffled(count: int, seed: int, name: str) -> Tensor:
 
 def _spread(data: Dataset, units: Tensor) -> Tensor:
     """The observations of these videos, where the data is."""
-    frames = frames_of(data)
-    return (units[:, None] * frames + torch.arange(frames)).flatten().to(all_indices(data).device)
+    frames = data.frames
+    return (units[:, None] * frames + torch.arange(frames)).flatten().to(data_device(data))
 
 
 def _read_indices(data: Dataset, indices: Sequence[int]) -> Tensor:
@@ -263,7 +257,7 @@ def _read_indices(data: Dataset, indices: Sequence[int]) -> Tensor:
     wrong = [i for i in numbers if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < data.size]
     if wrong:
         raise UserError(f"indices: {wrong[0]!r} is not accepted; give integers from 0 to {data.size - 1}")
-    return torch.tensor(numbers, dtype=torch.int64, device=all_indices(data).device)
+    return torch.tensor(numbers, dtype=torch.int64, device=data_device(data))
 
 
 def _read_classes(data: Dataset, argument: str, wanted: Mapping[str, Sequence[int | str]]) -> dict[int, list[int]]:

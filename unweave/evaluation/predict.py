@@ -107,8 +107,8 @@ def _observations(trained: TrainedModel, data: Any) -> Observations:
     if _are_pictures(data):
         return _pictures(trained, data)
     dataset, trained_on = compatible_data(trained, data)
-    files = getattr(getattr(getattr(dataset, "source_info", None), "scan", None), "pictures", None)
-    names = list(files) if files else list(range(dataset.size))
+    files = dataset.source_info.file_names
+    names: list[Any] = list(files) or list(range(dataset.size))
     column = "file" if files else "row"
     return Observations(column, names, lambda: image_batches(trained, dataset), dataset, trained_on)
 

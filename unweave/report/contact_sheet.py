@@ -16,7 +16,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from unweave.data import Dataset
 from unweave.data.user.factor_table import repr_value
-from unweave.data.user.folder import FolderInfo
 from unweave.data.user.inspection import factor_values_of, printable
 from unweave.errors import UserError
 from unweave.report.images import _font, to_png
@@ -31,9 +30,7 @@ _BARS = 12  # values of a discrete factor that get a bar of their own
 
 def save_sheets(data: Dataset, out: Path, title: str) -> list[Path]:
     """Write pictures.png and, where factors are known, factors.png into a folder; returns what was written."""
-    about = getattr(data, "source_info", None)
-    names = about.scan.pictures if isinstance(about, FolderInfo) else []
-    content = {"pictures.png": contact_sheet(data, title, names)}
+    content = {"pictures.png": contact_sheet(data, title, data.source_info.file_names)}
     if data.factor_names:
         content["factors.png"] = factor_charts(data)
     try:

@@ -225,7 +225,7 @@ def _rate(own: float, lr: float | str | None) -> Any:
 
 def is_streamed(data: Dataset) -> bool:
     """Whether batches are made ahead of the step on the host: the set is not to be held in memory, or on the device."""
-    return not getattr(data, "resident", True)
+    return not data.resident
 
 
 def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
@@ -243,4 +243,4 @@ def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
 
 def device_cache_bytes(data: Dataset, device: torch.device | str) -> int:
     """Bytes of a set that is not to be held in memory as a whole which may lie on the device all the same."""
-    return getattr(data, "device_cache_limit", 0) if torch.device(device).type == "cuda" else 0
+    return data.device_cache_limit if torch.device(device).type == "cuda" else 0

@@ -8,7 +8,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from unweave.data import Sampler, Sprites, load_data, supervised_info
 from unweave.data.synthetic.clips import Clips
-from unweave.data.views import frames_of, split
+from unweave.data.views import split
 from unweave.errors import UserError
 
 
@@ -24,7 +24,7 @@ def videos_of(clips):
 
 def test_content_stays_and_every_content_has_its_videos(clips):
     factors = videos_of(clips)
-    assert clips.size == 108 * 20 * 16 and frames_of(clips) == 16 and not clips.grid
+    assert clips.size == 108 * 20 * 16 and clips.frames == 16 and not clips.grid
     content = factors[:, :, :3]
     assert torch.equal(content, content[:, :1].expand_as(content))
     kinds, counts = content[:, 0].unique(dim=0, return_counts=True)

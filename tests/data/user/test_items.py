@@ -67,7 +67,7 @@ def test_dictionaries_as_hugging_face_has_them():
     data = load_data(source, size=16)
     assert data.shape == (3, 16, 16)
     assert data.factor_names == ("label", "age") and data.factor_values[0] == ("cat", "dog")
-    assert data.source_info.left_out == {"text": "always 't'"}
+    assert data.source_info.excluded_columns == {"text": "always 't'"}
     with pytest.raises(UserError, match="data\\['train'\\]"):
         load_data({"train": source, "test": source})
 

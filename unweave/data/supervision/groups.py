@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, all_indices
 from unweave.ops.shuffle import scaled
 
 
@@ -98,11 +98,6 @@ class TableGroups:
 
 
 Grouping = GridGroups | TableGroups
-
-
-def all_indices(data: Dataset) -> Tensor:
-    """The numbers of all observations, where the data is."""
-    return torch.arange(data.size, device=next(data.buffers(), torch.empty(0)).device)
 
 
 def group_by(data: Dataset, by: tuple[int, ...]) -> Grouping:

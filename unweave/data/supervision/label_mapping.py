@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, all_indices, data_device
 from unweave.data.ranges import Span, class_of, span_text
-from unweave.data.supervision.groups import all_indices
 from unweave.data.supervision.labels import LabelledSet, label_sizes
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Labels
@@ -53,11 +52,6 @@ def format_value(value: float | str) -> str:
     return value if isinstance(value, str) else repr_value(value)
 
 
-def class_values(data: Dataset, k: int) -> tuple[float | str, ...]:
-    """What each class of a factor stands for; its number in a set that does not say."""
-    return data.factor_values[k] if hasattr(data, "factor_values") else tuple(map(float, range(data.factor_sizes[k])))
-
-
 def spans_of(data: Dataset, k: int) -> tuple[Span, ...]:
     return data.factor_spans[k] if data.factor_spans else ()
 
@@ -65,17 +59,15 @@ def spans_of(data: Dataset, k: int) -> tuple[Span, ...]:
 def value_name(data: Dataset, k: int, number: int) -> str:
     """What a class of a factor is called."""
     spans = spans_of(data, k)
-    return span_text(spans[number]) if spans else format_value(class_values(data, k)[number])
+    return span_text(spans[number]) if spans else format_value(data.factor_values[k][number])
 
 
-def exact_values(data: Any, k: int) -> np.ndarray:
-    """The numbers of a continuous factor as the table has them, of every observation; nan where it has none."""
-    index_N = all_indices(data)
-    while isinstance(getattr(data, "data", None), Dataset):  # a view on the set that has the table
-        index_N, data = data.base_index(index_N) if hasattr(data, "base_index") else index_N, data.data
-    if isinstance(data, Arrays):
-        return data.table.numbers_NK[index_N.cpu().numpy(), k]
-    return data.values(index_N)[:, k].double().cpu().numpy()
+def exact_values(data: Dataset, k: int) -> np.ndarray:
+    """Values of a continuous factor of every observation, with the precision of the table; nan if unknown."""
+    origin, index_N = data.origin, data.origin_index(all_indices(data))
+    if isinstance(origin, Arrays):
+        return origin.table.numbers_NK[index_N.cpu().numpy(), k]
+    return origin.values(index_N)[:, k].double().cpu().numpy()
 
 
 def labelled_set(data: Dataset, supervision: str, seed: int) -> LabelledSet | None:
@@ -84,14 +76,14 @@ def labelled_set(data: Dataset, supervision: str, seed: int) -> LabelledSet | No
     if not isinstance(spec, Labels):
         return None
     chosen = seed if spec.seed is None else spec.seed
-    return LabelledSet(data, spec, torch.tensor(chosen, device=all_indices(data).device))
+    return LabelledSet(data, spec, torch.tensor(chosen, device=data_device(data)))
 
 
 def label_mappings(used: LabelledSet) -> list[LabelMapping]:
     """The labelled factors in their order: made coarser and renamed as the labels were, without mistakes."""
     data, found = used.data, []
     for number, k in enumerate(used.spec.factors):
-        values = class_values(data, k)
+        values = data.factor_values[k]
         classes = dict(zip(values, used.class_labels(number).tolist(), strict=True))
         found.append(LabelMapping(data.factor_names[k], classes, used.sizes[number], spans_of(data, k)))
     return found
@@ -131,7 +123,7 @@ def _cut_note(data: Dataset, k: int, size: int) -> str:
 def _spelling_notes(data: Dataset, k: int) -> list[str]:
     """Of classes that differ in nothing but capital letters and spaces."""
     alike: dict[str, list[str]] = {}
-    for value in class_values(data, k):
+    for value in data.factor_values[k]:
         if isinstance(value, str):
             alike.setdefault("".join(value.casefold().split()), []).append(value)
     return [

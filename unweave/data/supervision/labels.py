@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import GridGroups, TableGroups, all_indices, group_by
+from unweave.data.dataset import Dataset, all_indices
+from unweave.data.supervision.groups import GridGroups, TableGroups, group_by
 from unweave.data.supervision.specs import Labels
 from unweave.errors import UserError
 from unweave.ops.noise import fold, random_bits, random_integers

@@ -11,11 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import Grouping, TableGroups, all_indices, group_by, other_member
+from unweave.data.dataset import Dataset, all_indices, data_device
+from unweave.data.supervision.groups import Grouping, TableGroups, group_by, other_member
 from unweave.data.supervision.specs import ChangedPairs, Clips, FilePairs, Groups, Match, Rank, SharedPairs, Triplets
 from unweave.data.user.pair_lists import read_pairs
-from unweave.data.views import frames_of
 from unweave.errors import UserError
 from unweave.ops.noise import fold, random_bits, random_integers
 from unweave.ops.shuffle import permuted, ranks, without_repetition
@@ -96,7 +95,7 @@ class PairsFromFile:
 
     def __init__(self, data: Dataset, spec: FilePairs) -> None:
         self.pairs = read_pairs(spec.file, data, spec.fingerprint)
-        device = all_indices(data).device
+        device = data_device(data)
         self.index_L2 = self.pairs.index_L2.to(device)
         self.shared_L = None if self.pairs.shared_L is None else self.pairs.shared_L.to(device)
 
@@ -201,7 +200,7 @@ class VideoClips:
     pool = None
 
     def __init__(self, data: Dataset, spec: Clips) -> None:
-        self.spec, self.frames = spec, frames_of(data)
+        self.spec, self.frames = spec, data.frames
         self.videos = data.size // self.frames
         self.starts = self.frames - (spec.length - 1) * spec.stride
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from unweave.data.callspec import parse_call
-from unweave.data.dataset import Dataset, source_info_of
+from unweave.data.dataset import Dataset
 from unweave.data.supervision.labels import most_labels
 from unweave.data.supervision.specs import (
     SUPERVISION_KINDS,
@@ -38,7 +38,6 @@ from unweave.data.supervision.specs import (
     can_change,
     supervision_hint,
 )
-from unweave.data.views import frames_of
 from unweave.errors import UserError, check_choice
 
 RULES = ("paper", "dlib")
@@ -66,7 +65,7 @@ class _Call(NamedTuple):
         if not isinstance(listed, list | tuple) or not listed or len(set(map(str, listed))) < len(listed):
             raise self.refuse(option, f"a list of factor names such as {list(names[:1])}")
         for name in listed:
-            if name not in names and (why := _left_out(self.data).get(str(name))):
+            if name not in names and (why := self.data.origin.source_info.excluded_columns.get(str(name))):
                 raise UserError(f"supervision={self.text!r}: {_fault(str(name), why)}; {_other_columns(names)}")
             check_choice("factor", str(name), names, context=f"supervision={self.text!r}")
         return tuple(names.index(name) for name in listed)
@@ -104,7 +103,7 @@ def _labels(call: _Call) -> Labels:
 
 def _why_none(data: Dataset) -> str:
     """What is wrong with the columns of a table if all were left out, else how to give one; and what is accepted."""
-    left_out = _left_out(data)
+    left_out = data.origin.source_info.excluded_columns
     if not left_out:
         return "; give --factors, a .csv with one row a picture"
     said = ", and ".join(_fault(name, why) for name, why in left_out.items())
@@ -120,12 +119,6 @@ def _fault(column: str, why: str) -> str:
 
 def _other_columns(names: Sequence[str]) -> str:
     return f"use one of {', '.join(names)}" if names else "give a column with two classes or more"
-
-
-def _left_out(data: Dataset) -> dict[str, str]:
-    """The columns of a table that are no factors, and why."""
-    about = source_info_of(data)
-    return getattr(getattr(about, "joined", about), "left_out", None) or {}
 
 
 def _label_count(call: _Call, factors: tuple[int, ...]) -> int:
@@ -216,7 +209,7 @@ def _rank(call: _Call) -> Rank:
 
 
 def _clips(call: _Call) -> Clips:
-    frames = frames_of(call.data)
+    frames = call.data.frames
     if frames < 2:
         raise UserError(f"supervision={call.text!r} needs videos, which data {call.data.name!r} is not; try 'clips'")
     length = call.integer("length", min(8, frames), 2, frames)

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, data_device
 from unweave.data.supervision import pairs as pairing
-from unweave.data.supervision.groups import all_indices
 from unweave.data.supervision.labels import LabelledSet, label_count, label_sizes
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import (
@@ -78,7 +77,7 @@ class Sampler:
         self.draw: Any = None
         if isinstance(self.spec, Labels):
             chosen = seed if self.spec.seed is None else self.spec.seed
-            self.labelled = LabelledSet(data, self.spec, torch.tensor(chosen, device=all_indices(data).device))
+            self.labelled = LabelledSet(data, self.spec, torch.tensor(chosen, device=data_device(data)))
         elif not isinstance(self.spec, NoSupervision):
             self.draw = _DRAWS[type(self.spec)](data, self.spec)
         self.pool: Tensor | None = None if self.draw is None else self.draw.pool

@@ -12,7 +12,6 @@ from unweave.contract import UNSUPERVISED_FIELDS
 from unweave.data.callspec import parse_call
 from unweave.data.dataset import Dataset
 from unweave.data.user.pair_lists import read_rows
-from unweave.data.views import frames_of
 from unweave.errors import UserError, check_choice
 
 
@@ -135,7 +134,7 @@ def example_supervision(needs: Sequence[str], data: Dataset) -> str:
         "match": f"match(content=[{name!r}])",
         "triplets": f"triplets(by=[{name!r}])",
         "rank": f"rank(factor={name!r})",
-        "clips": f"clips(length={min(8, frames_of(data))})",
+        "clips": f"clips(length={min(8, data.frames)})",
     }
     wanted = {field for field in needs if field not in UNSUPERVISED_FIELDS}
     return next((text for kind, text in texts.items() if wanted <= set(SUPERVISION_KINDS[kind].batch_fields)), "none")
@@ -180,4 +179,4 @@ def _listed_fields(file: object) -> tuple[str, ...]:
 
 def can_change(data: Dataset) -> bool:
     """Whether a partner that differs in chosen factors always exists."""
-    return data.grid or getattr(data, "partners", False)
+    return data.grid or data.partners

@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from unweave.data.dataset import SourceInfo
 from unweave.data.storage.memmap import memory_limit, open_memmap
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
@@ -30,13 +32,18 @@ _WHOLE, _BLOCKS, _BLOCK = 64 << 20, 64, 1 << 20  # files up to _WHOLE bytes are 
 AS_IT_IS = Preprocessing(0)
 
 
-class ArrayInfo(NamedTuple):
-    """All there is to tell about arrays that were read."""
+@dataclass(frozen=True)
+class ArrayInfo(SourceInfo):
+    """Where arrays come from."""
 
-    path: Path | None
+    path: Path | None  # None: in memory
     form: str  # "uint8 [1000, 32, 32, 3]"
-    notes: tuple[str, ...]  # what was done to them, and what was not used
-    left_out: dict[str, str]  # columns that are no factors, and why
+    notes: tuple[str, ...]  # conversions, and arrays that are not used
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def excluded_columns(self) -> Mapping[str, str]:
+        return self.left_out
 
 
 def array_file(

@@ -6,7 +6,6 @@ Shape letters: N observations, B batch, K factors, C channels, H height, W width
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +27,6 @@ class Arrays(Dataset):
     """
 
     grid = False
-    source_info: Any = None  # what there is to tell about where it came from
 
     def __init__(
         self,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unweave.data.dataset import Dataset, source_info_of
+from unweave.data.dataset import Dataset, SourceInfo
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import (
     FactorTable,
@@ -37,15 +38,28 @@ class Joined(NamedTuple):
     grouped: GroupAssignment | None = None  # None without a list of groups
 
 
-class FolderInfo(NamedTuple):
-    """All there is to tell about a folder that was read."""
+@dataclass(frozen=True)
+class FolderInfo(SourceInfo):
+    """A folder of images and the tables read with it."""
 
     path: Path
     preprocessing: Preprocessing
     scan: FolderScan
     factors: Path | None
     joined: Joined
-    tables: list[str]  # tables that lie among the pictures and were not asked for
+    tables: list[str]  # tables in the folder that are not used
+
+    @property
+    def file_names(self) -> Sequence[str]:
+        return self.scan.pictures
+
+    @property
+    def unreadable_files(self) -> Mapping[str, str]:
+        return self.scan.bad
+
+    @property
+    def excluded_columns(self) -> Mapping[str, str]:
+        return self.joined.left_out
 
 
 def folder(
@@ -86,6 +100,7 @@ def folder(
         raise UserError(_changed(root, source or sets, str(fingerprint), now))
     data = Arrays(store, joined.table, resident=resident, copy=False)
     data.name, data.source_info = "folder", FolderInfo(root, preprocessing, found, source, joined, unused)
+    data.preprocessing = preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
     given = {"columns": list(columns) if columns else None, "kinds": dict(kinds) if kinds else None}
     files = {"path": str(root), "factors": source and str(source), "groups": sets and str(sets)}
     options = {**files, **given, **preprocessing._asdict(), "resident": resident}
@@ -93,27 +108,12 @@ def folder(
     return data
 
 
-def preprocessing_of(data: Any) -> Preprocessing | None:
-    """What was done to every picture of a set, or of the one that it is a view of; None if it is not of pictures."""
-    if isinstance(
-        preprocessing := getattr(data, "preprocessing", None), Preprocessing
-    ):  # it remembers nothing but that
-        return preprocessing
-    about = source_info_of(data)
-    return (
-        about.preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
-        if isinstance(about, FolderInfo)
-        else None
-    )
-
-
 def read_image_like(data: Dataset, path: Path) -> np.ndarray | None:
     """A picture file prepared as those the set is made of [C, H, W] in 0..1; None if it is not made of pictures."""
-    preprocessing = preprocessing_of(data)
-    if preprocessing is None:
+    if data.preprocessing is None:
         return None
     try:
-        return decode_image(path.read_bytes(), preprocessing)[0] / np.float32(255.0)
+        return decode_image(path.read_bytes(), data.preprocessing)[0] / np.float32(255.0)
     except (UnreadableImageError, OSError) as error:
         raise UserError(f"image '{path}' cannot be read ({error}); give picture files such as .png or .jpg") from error
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from unweave.data.dataset import Dataset, source_info_of
+from unweave.data.dataset import Dataset
 from unweave.data.user.array_file import ArrayInfo
 from unweave.data.user.factor_table import repr_value
 from unweave.data.user.folder import FolderInfo
@@ -36,7 +36,7 @@ class Section(NamedTuple):
 
 def describe(data: Dataset) -> list[Section]:
     """Everything there is to tell, section by section."""
-    about = getattr(data, "source_info", None)
+    about = data.source_info
     if isinstance(about, FolderInfo):
         return [_files(about), _seen(data, _care(about)), _factors(data, about), *_skipped(about)]
     if isinstance(about, ArrayInfo):
@@ -131,7 +131,7 @@ def _next_power(brightest: int) -> int:
 def _seen(data: Dataset, told: Sequence[str]) -> Section:
     channels, height, width = data.shape
     colour = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
-    place = "" if getattr(data, "resident", True) else "; they stay on disk and are read as needed"
+    place = "" if data.resident else "; they stay on disk and are read as needed"
     bytes = data.size * channels * height * width
     rows = [(line,) for line in told]
     return Section(
@@ -159,8 +159,7 @@ def _factors(data: Dataset, about: Any) -> Section:
         if not about.factors and len(rows) > bool(grouped):
             files.insert(0, "the names of the sub-folders")
         source = f", from {' and '.join(files)}" if files else ""
-    left_out = about.joined.left_out if isinstance(about, FolderInfo) else getattr(about, "left_out", {})
-    notes += [f"column {name!r} is no factor: {reason}" for name, reason in left_out.items()]
+    notes += [f"column {name!r} is no factor: {reason}" for name, reason in data.source_info.excluded_columns.items()]
     count = _counted(len(rows), "factor", "factors") if rows else "No factors known"
     return Section(count + source, [*rows, *((note,) for note in notes)])
 
@@ -257,7 +256,7 @@ def _skipped(about: FolderInfo) -> list[Section]:
 
 def skipped_files(data: Dataset) -> list[str]:
     """What of one's own set is not trained on, a line each: it is kept in the run, and told even if all else is not."""
-    about = source_info_of(data)
+    about = data.origin.source_info
     if not isinstance(about, FolderInfo):
         return []
     bad = list(about.scan.bad)
@@ -267,13 +266,13 @@ def skipped_files(data: Dataset) -> list[str]:
 
 def data_warnings(data: Dataset) -> list[str]:
     """What of one's own set may not be as it was meant, a line each; pictures without a row are meant."""
-    about = source_info_of(data)
+    about = data.origin.source_info
     return skipped_files(data) + (_wrong_rows(about) if isinstance(about, FolderInfo) else [])
 
 
 def data_summary(data: Dataset, most: int = 5) -> list[str]:
     """What one should know before training on it, in a few lines; nothing for sets that are not one's own."""
-    about = source_info_of(data)
+    about = data.origin.source_info
     if isinstance(about, FolderInfo):
         lines = [_head(data, about)]
         bad = list(about.scan.bad.items())

@@ -17,17 +17,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unweave.data.callspec import call_text, parse_call
-from unweave.data.dataset import Dataset
-from unweave.data.supervision.groups import all_indices
+from unweave.data.dataset import Dataset, all_indices
 from unweave.data.user.factor_table import FactorTable, file_finder, find_file
-from unweave.data.views import Selection
 from unweave.errors import UserError
 
 NAMES = {"pairs": "two file names", "groups": "a file name and a group name"}  # what a row has
@@ -198,20 +196,26 @@ def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
 
 def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> PairList:
     """The pairs listed in a file, as numbers of observations of a folder or of a view on one."""
-    folder, origin_N = _origin(data)
-    found: Any = getattr(getattr(folder, "source_info", None), "scan", None)
-    if found is None:
-        raise UserError(f"pairs '{path}' are of picture files, which data {folder.name!r} is not; give a folder")
+    folder = data.origin
+    found = folder.source_info
+    if not found.file_names:
+        raise UserError(
+            f"pairs '{path}' list image files, but data {folder.name!r} has none; pass a folder of images",
+            argument="data",
+            value=folder.name,
+            accepted="a folder of images",
+        )
     source = read_rows("pairs", path)
     if fingerprint not in (None, source.digest()):
         raise UserError(f"the pairs in '{source.path}' are not those the run was made with; put them back")
-    known = _Pictures(source, found.pictures, found.bad)
+    known = _Pictures(source, found.file_names, found.unreadable_files)
     header = known.is_header(source.rows[0], source.rows[0].left, source.rows[0].right)
     rows = source.rows[header:]
     if not rows:
         raise UserError(f"pairs '{source.path}' has no rows below its header; give {NAMES['pairs']} a row")
     listed, shared = _numbers(source, rows, known), _shared(source, rows)
     number_N = torch.full((folder.size,), -1)
+    origin_N = data.origin_index(all_indices(data)).cpu()
     number_N[origin_N.flip(0)] = torch.arange(data.size - 1, -1, -1)  # of one that is there often, the first
     index_L2 = number_N[torch.tensor([pair for pair in listed if pair is not None], dtype=torch.int64).reshape(-1, 2)]
     here_L = (index_L2 >= 0).all(1)
@@ -231,16 +235,6 @@ def _shared(source: Source, rows: Sequence[Row]) -> list[int]:
             raise source.error(row, f"{said}; give content or style, what the two share")
         found.append(SHARED.index(row.shared.casefold()) if row.shared else 0)
     return found
-
-
-def _origin(data: Dataset) -> tuple[Dataset, Tensor]:
-    """The data set under all views, and which of its observations each one is [N]."""
-    origin_N = all_indices(data).cpu()
-    while isinstance(inner := getattr(data, "data", None), Dataset):
-        if isinstance(data, Selection):
-            origin_N = data.base_index(origin_N.to(data.index_N.device)).cpu()
-        data = inner
-    return data, origin_N
 
 
 def _numbers(source: Source, rows: Sequence[Row], known: _Pictures) -> list[tuple[int, int] | None]:

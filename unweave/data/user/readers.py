@@ -100,5 +100,5 @@ def in_memory(
     data = Arrays(
         pixels, table[:, None] if table is not None and table.ndim == 1 else table, names=names, resident=resident
     )
-    data.source_info = ArrayInfo(None, f"{given.dtype} {list(given.shape)}", notes, {})
+    data.source_info = ArrayInfo(None, f"{given.dtype} {list(given.shape)}", notes)
     return data

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Part
-from unweave.data.supervision.groups import all_indices
+from unweave.data.dataset import data_device
 from unweave.data.supervision.label_mapping import label_mappings, labelled_set
 from unweave.data.supervision.labels import LabelledSet
 from unweave.data.supervision.parse import read_supervision
@@ -159,7 +159,7 @@ def _unlabelled(trained: TrainedModel, seed: int) -> tuple[Tensor, np.ndarray, b
     """Observations that have no label in this run, what it would be without mistakes, and whether there are any."""
     data, spec = trained.data, read_supervision(trained.config["supervision"], trained.data)
     assert isinstance(spec, Labels)
-    chosen = torch.tensor(trained.config["seed"] if spec.seed is None else spec.seed, device=all_indices(data).device)
+    chosen = torch.tensor(trained.config["seed"] if spec.seed is None else spec.seed, device=data_device(data))
     labelled = LabelledSet(data, spec, chosen).table[0]
     everything = spec._replace(n=data.size, noise=0.0, balanced=False)
     index_N, labels_NL = LabelledSet(data, everything, chosen).table

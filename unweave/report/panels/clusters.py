@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from unweave.data.supervision.groups import all_indices
+from unweave.data.dataset import data_device
 from unweave.metrics import cluster_error
 from unweave.model import TrainedModel
 from unweave.report.panels.classes import ROWS, map_batches
@@ -39,7 +39,7 @@ def match_clusters(trained: TrainedModel, seed: int) -> ClusterMatch | None:
     if cluster is None or not named:
         return None
     order = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:ROWS]
-    index_N = order.to(all_indices(data).device)
+    index_N = order.to(data_device(data))
     chance_NY, class_NK = map_batches(cluster, trained, index_N), data.factors(index_N).cpu().numpy()
     found = [one for k in named if (one := _clustered(data.factor_names[k], chance_NY, class_NK[:, k])) is not None]
     best = min(found, key=lambda one: one.error / one.chance, default=None)

@@ -13,7 +13,7 @@ import torch
 
 from unweave.contract import Part
 from unweave.data import Dataset, Sampler
-from unweave.data.supervision.groups import all_indices
+from unweave.data.dataset import data_device
 from unweave.data.supervision.label_mapping import value_name
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Groups
@@ -111,7 +111,7 @@ def is_grouped(trained: TrainedModel) -> bool:
 def _drawn_groups(trained: TrainedModel, count: int, seed: int) -> torch.Tensor:
     """Observations of different groups as the run's supervision draws them [B, G]; single ones where it draws none."""
     data, text = trained.data, trained.config["supervision"]
-    device = all_indices(data).device
+    device = data_device(data)
     if not is_grouped(trained):
         index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:count]
         return index[:, None].to(device)
