@@ -1,0 +1,54 @@
+"""Run folders of older versions: their configuration and the names of their tensors in today's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OLD_SETTINGS = {  # accepted as hidden names of settings, too
+    "critic_width": "discriminator_width",
+    "critic_depth": "discriminator_depth",
+    "contests": "discriminator_steps",
+    "normed": "batch_norm",
+    "style_normed": "style_batch_norm",
+}
+
+
+def migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a config.json of any version in the current format."""
+    config = dict(stored)
+    if config.get("format", 1) >= 2:
+        return config
+    config["init"] = config.pop("start", config.pop("init", "glorot"))
+    for part in ("arguments", "hyper"):
+        config[part] = {OLD_SETTINGS.get(name, name): value for name, value in config[part].items()}
+    config["optimizers"] = config["optimizer"]
+    config["optimizer"] = "sgd" if any("momentum" in s for s in config["optimizers"].values()) else "adam"
+    config["clip"] = max((s["clip"] for s in config["optimizers"].values()), default=0.0)
+    config["lr"] = _given_rate(config)
+    config["validate_every"] = config["checkpoint_every"]
+    config["notices"] = config.pop("left_out", [])
+    return config
+
+
+def _given_rate(config: Mapping[str, Any]) -> Any:
+    """Return the option lr that leads to these optimizer settings; None if they are the method's own."""
+    from unweave.config.optimizers import published_defaults
+    from unweave.config.settings import format_value
+    from unweave.methods import METHODS
+
+    cls = METHODS.get(config["method"])
+    published = published_defaults(cls) if cls else {}
+    rates = {player: settings["lr"] for player, settings in config["optimizers"].items()}
+    own = {
+        player: (defaults.get("sgd", {}) if config["optimizer"] == "sgd" else {"lr": 1e-4, **defaults}).get("lr")
+        for player, defaults in published.items()
+    }
+    if not rates or all(format_value(rate) == format_value(own.get(player)) for player, rate in rates.items()):
+        return None
+    player, rate = next(iter(rates.items()))
+    if len({format_value(rate) for rate in rates.values()}) == 1 or not own.get(player):
+        return rate
+    ends = [float(f"{end / own[player]:.12g}") for end in (rate[:2] if isinstance(rate, list | tuple) else [rate])]
+    factor = (*ends, *rate[2:]) if isinstance(rate, list | tuple) else ends[0]
+    return f"x{format_value(factor)}"

@@ -1,0 +1,105 @@
+"""Settings of a method as a user writes them (`beta=6`, `beta="linear(0, 4, 10000)"`): parsing, checks, display."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from unweave.errors import check_choice, invalid
+
+if TYPE_CHECKING:
+    import inspect
+
+    from unweave.contract import HyperParam, Method
+
+Value = float | tuple[float, float, float, float]
+SCHEDULE = "a number or linear(start, end, steps[, begin])"
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def schedule(name: str, text: Any) -> Value:
+    """Parse a number, or a linear schedule `linear(start, end, steps[, begin])` over the training steps."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text)
+    if isinstance(text, tuple | list) and len(text) == 4:
+        return tuple(float(v) for v in text)  # type: ignore[return-value]
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        pass
+    if match := re.fullmatch(r"linear\(([^()]*)\)", str(text).strip()):
+        try:
+            values = [float(part) for part in match[1].split(",")]
+        except ValueError:
+            values = []
+        if len(values) in (3, 4) and values[2] > 0:
+            return (values[0], values[1], values[2], values[3] if len(values) == 4 else 0.0)
+    raise invalid(name, text, SCHEDULE)
+
+
+def format_value(value: Any) -> str:
+    """Format a setting as a user types it: schedules as linear(...), integral floats without a decimal point."""
+    if isinstance(value, list | tuple) and len(value) == 4:
+        return f"linear({','.join(format_value(v) for v in value)})"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def check_bounds(name: str, value: Value, low: float, high: float = math.inf) -> Value:
+    """Return the value; raise unless it is finite and in `low`..`high` along its whole schedule."""
+    for end in value[:2] if isinstance(value, tuple) else (value,):
+        if not (low <= end <= high) or math.isinf(end):
+            wanted = f"a number >= {low:g}" if high == math.inf else f"a number from {low:g} to {high:g}"
+            raise invalid(name, end, wanted)
+    return value
+
+
+def _static(name: str, value: Any, parameter: inspect.Parameter) -> Any:
+    """Convert the value to the type of the constructor argument's default."""
+    kind, text = type(parameter.default), str(value).strip()
+    if kind is bool:
+        if text.lower() not in _BOOLEANS:
+            raise invalid(name, value, "true or false")
+        return _BOOLEANS[text.lower()]
+    try:
+        if kind is int and float(text) != int(float(text)):
+            raise ValueError
+        return kind(float(text)) if kind is int else kind(text)
+    except (ValueError, OverflowError):
+        raise invalid(name, value, {int: "an integer", float: "a number"}.get(kind, "text")) from None
+
+
+def all_settings(method: type[Method]) -> tuple[dict[str, inspect.Parameter], dict[str, HyperParam]]:
+    """Return the constructor arguments and the hyperparameters of all stages."""
+    from unweave.contract import hyper_params, stages, static_arguments
+
+    static: dict[str, inspect.Parameter] = {}
+    traced: dict[str, HyperParam] = {}
+    for stage in stages(method):
+        static |= static_arguments(stage)
+        traced |= hyper_params(stage)
+    return static, traced
+
+
+def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Value]]:
+    """Split a user's settings into constructor arguments and hyperparameters of all stages, with defaults filled in."""
+    from unweave.contract import stages
+
+    static, traced = all_settings(method)
+    for name in given:
+        check_choice("setting", name, [*traced, *static], context=method.__name__)
+    arguments = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}
+    hyper = {
+        n: check_bounds(n, schedule(n, given.get(n, param.default)), param.low, param.high)
+        for n, param in traced.items()
+    }
+    for stage in stages(method):
+        stage.check_hyper({name: value for name, value in hyper.items() if isinstance(value, float)})
+    return arguments, hyper
+
+
