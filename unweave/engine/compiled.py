@@ -29,7 +29,7 @@ except ImportError:  # not on Windows
 from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, refresh
 from unweave.engine.fx_passes.float64_sums import exact_sums
 from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
-from unweave.engine.loop import TrainStep, train_step
+from unweave.engine.loop import StopFunction, TrainStep, train_step
 from unweave.engine.program import Program, State
 
 _WARM_UP = 3
@@ -193,15 +193,20 @@ class CompiledEngine:
             self._once()
         return self.graph.replay
 
-    def run(self, steps: int) -> dict[str, float]:
-        """Advance by so many steps; returns each logged quantity's mean over them."""
-        return {name: float(total) / steps for name, total in self.total(steps).items()}
-
-    def total(self, steps: int) -> dict[str, Tensor]:
-        """Advance by so many steps; returns each logged quantity's sum over them."""
+    def start_sums(self) -> None:
         for total in self.sums.values():
             total.zero_()
+
+    def advance(self, steps: int, stop: StopFunction | None = None) -> None:
+        """Run `steps` training steps, or fewer if `stop` returns True between two of them."""
         for _ in range(steps):
+            if stop and stop():
+                return
             self.program.next_batches()
             self.replay()
-        return self.sums
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Run `steps` training steps and return the mean of each logged quantity."""
+        self.start_sums()
+        self.advance(steps)
+        return {name: float(total) / steps for name, total in self.sums.items()}

@@ -64,24 +64,36 @@ def train_step(
 TrainStep = Callable[[Program, State], tuple[State, dict[str, Tensor]]]
 
 
+StopFunction = Callable[[], bool]
+
+
 class LoopEngine:
-    """Steps one after the other, in Python."""
+    """Runs the training steps one after the other, in Python.
+
+    `sums` holds the sum of each logged quantity over the steps since `start_sums`.
+    """
 
     def __init__(self, program: Program, state: State, train_step: TrainStep = train_step) -> None:
         self.program, self.state, self.train_step = program, state.clone(), train_step
+        self.sums: dict[str, Tensor] = {}
 
-    def run(self, steps: int) -> dict[str, float]:
-        """Advance by so many steps; returns each logged quantity's mean over them."""
-        return {name: float(total) / steps for name, total in self.total(steps).items()}
+    def start_sums(self) -> None:
+        self.sums = {}
 
-    def total(self, steps: int) -> dict[str, Tensor]:
-        """Advance by so many steps; returns each logged quantity's sum over them."""
-        sums: dict[str, Tensor] = {}
+    def advance(self, steps: int, stop: StopFunction | None = None) -> None:
+        """Run `steps` training steps, or fewer if `stop` returns True between two of them."""
         for _ in range(steps):
+            if stop and stop():
+                return
             self.program.next_batches()
             after, logs = self.train_step(self.program, self.state)
             # Into the same memory in the same layout: arithmetic on a resumed state is then the same to the last bit.
             for (_, old), (_, new) in zip(self.state.tensors(), after.tensors(), strict=True):
                 old.copy_(new)
-            sums = {name: sums[name] + value if sums else value for name, value in logs.items()}
-        return sums
+            self.sums = {name: self.sums[name] + value if self.sums else value for name, value in logs.items()}
+
+    def run(self, steps: int) -> dict[str, float]:
+        """Run `steps` training steps and return the mean of each logged quantity."""
+        self.start_sums()
+        self.advance(steps)
+        return {name: float(total) / steps for name, total in self.sums.items()}

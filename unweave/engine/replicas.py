@@ -12,7 +12,8 @@ Shape letters: R replicas.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -21,7 +22,7 @@ from torch.func import vmap
 
 from unweave.contract import Out
 from unweave.engine.compiled import CompiledEngine
-from unweave.engine.loop import LoopEngine, TrainStep, compute_losses, train_step
+from unweave.engine.loop import LoopEngine, StopFunction, TrainStep, compute_losses, train_step
 from unweave.engine.optim import Moments
 from unweave.engine.program import Program, State
 from unweave.nn.conv import conv_implementation
@@ -31,19 +32,30 @@ STRATEGIES = ("loop", "batched")
 
 
 class Progressed(NamedTuple):
-    """What one replica did in a call: how far it is, and each logged quantity's mean over the steps it made."""
+    """Where one replica stands after a call, and the mean of each logged quantity over the steps of its record."""
 
     step: int
-    moved: int
+    moved: int  # steps made in this call
     logs: dict[str, float]
+    diverged: bool
 
 
 class Fleet(Protocol):
-    """What every strategy is."""
+    """Replicas that train together.
 
-    def run(self, steps: int) -> list[Progressed]: ...
+    A record is the run of steps over which logged quantities are averaged; `fresh` names the replicas whose record
+    starts with this call (None: all). `sums` and `restore_sums` carry an unfinished record into a checkpoint and back.
+    """
+
+    def run(
+        self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
+    ) -> list[Progressed]: ...
 
     def states(self) -> list[State]: ...
+
+    def sums(self, k: int) -> dict[str, Tensor]: ...
+
+    def restore_sums(self, k: int, sums: dict[str, Tensor], first_step: int) -> None: ...
 
 
 def stack_programs(programs: Sequence[Program]) -> Program:
@@ -143,48 +155,129 @@ class BatchedFleet:
             backend = "none" if engine == "traced" else "inductor"
             self.engine = CompiledEngine(program, state, step, capture=engine == "graph", backend=backend, exact=full)
 
-    def run(self, steps: int) -> list[Progressed]:
+        self.last_steps = [int(p.max_step) for p in programs]  # type: ignore[arg-type]
+        self.first_steps = [0] * self.replicas
+
+    def run(
+        self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
+    ) -> list[Progressed]:
         before = self.engine.state.step.tolist()
-        sums = {name: total.tolist() for name, total in self.engine.total(steps).items()}
+        if fresh is None or len(fresh) == self.replicas:
+            self.engine.start_sums()
+        elif fresh:
+            for total in self.engine.sums.values():
+                total[list(fresh)] = 0.0
+        for k in range(self.replicas) if fresh is None else fresh:
+            self.first_steps[k] = before[k]
+        ran = _count_steps(self.engine, steps, stop)
+        sums = {name: total.tolist() for name, total in self.engine.sums.items()}
         after = self.engine.state.step.tolist()
-        return [_progressed(before[k], after[k], {n: s[k] for n, s in sums.items()}) for k in range(self.replicas)]
+        return [
+            _progressed(
+                before[k],
+                after[k],
+                min(ran, self.last_steps[k] - before[k]),
+                self.first_steps[k],
+                {name: values[k] for name, values in sums.items()},
+            )
+            for k in range(self.replicas)
+        ]
 
     def states(self) -> list[State]:
         return [replica_state(self.engine.state, k) for k in range(self.replicas)]
 
+    def sums(self, k: int) -> dict[str, Tensor]:
+        return {name: total[k] for name, total in self.engine.sums.items()}
 
-def _progressed(before: int, after: int, sums: dict[str, float]) -> Progressed:
-    moved = after - before
-    return Progressed(after, moved, {name: total / moved for name, total in sums.items()} if moved else {})
+    def restore_sums(self, k: int, sums: dict[str, Tensor], first_step: int) -> None:
+        step = self.engine.state.step
+        for name, value in sums.items():
+            self.engine.sums.setdefault(name, torch.zeros(step.shape, device=step.device))[k] = value
+        self.first_steps[k] = first_step
+
+
+def _count_steps(engine: LoopEngine | CompiledEngine, steps: int, stop: StopFunction | None) -> int:
+    """Advance the engine and return how many steps it made before it was stopped."""
+    ran = steps
+
+    def stopped() -> bool:
+        nonlocal ran
+        assert stop is not None
+        if stop():
+            ran = called[0]
+            return True
+        called[0] += 1
+        return False
+
+    called = [0]
+    engine.advance(steps, stopped if stop else None)
+    return ran
+
+
+def _progressed(before: int, after: int, due: int, first: int, sums: dict[str, float]) -> Progressed:
+    made = after - first
+    logs = {name: total / made for name, total in sums.items()} if made > 0 else {}
+    return Progressed(after, after - before, logs, after - before < due)
 
 
 class LoopFleet:
-    """One engine per replica, run one after the other."""
+    """One engine per replica, run one after the other.
 
-    def __init__(self, programs: Sequence[Program], states: Sequence[State], engine: str) -> None:
-        step = freeze_finished(train_step)
+    With `freeze` a replica that diverges keeps its last finite state. Without, the training step is the plain one, and
+    a replica whose logged quantities are not finite has diverged during the call.
+    """
+
+    def __init__(
+        self, programs: Sequence[Program], states: Sequence[State], engine: str, *, freeze: bool = True
+    ) -> None:
+        step = freeze_finished(train_step) if freeze else train_step
         self.engines: list[LoopEngine | CompiledEngine] = [
             LoopEngine(p, s, step) if engine == "loop" else CompiledEngine(p, s, step, capture=engine == "graph")
             for p, s in zip(programs, states, strict=True)
         ]
+        self.last_steps = [int(p.max_step) for p in programs]  # type: ignore[arg-type]
+        self.first_steps = [0] * len(programs)
 
-    def run(self, steps: int) -> list[Progressed]:
+    def run(
+        self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
+    ) -> list[Progressed]:
         done = []
-        for engine in self.engines:
+        for k, engine in enumerate(self.engines):
             before = int(engine.state.step)
-            sums = {name: float(total) for name, total in engine.total(steps).items()}
-            done.append(_progressed(before, int(engine.state.step), sums))
+            if fresh is None or k in fresh:
+                engine.start_sums()
+                self.first_steps[k] = before
+            ran = _count_steps(engine, steps, stop)
+            sums = {name: float(total) for name, total in engine.sums.items()}
+            due, after = min(ran, self.last_steps[k] - before), int(engine.state.step)
+            progressed = _progressed(before, after, due, self.first_steps[k], sums)
+            broken = not all(map(math.isfinite, sums.values()))
+            done.append(progressed._replace(diverged=progressed.diverged or broken))
         return done
 
     def states(self) -> list[State]:
         return [engine.state for engine in self.engines]
+
+    def sums(self, k: int) -> dict[str, Tensor]:
+        return self.engines[k].sums
+
+    def restore_sums(self, k: int, sums: dict[str, Tensor], first_step: int) -> None:
+        engine = self.engines[k]
+        device = engine.state.step.device
+        if isinstance(engine, CompiledEngine):
+            for name, value in sums.items():
+                engine.sums[name].copy_(value)
+        else:
+            engine.sums = {name: value.to(device) for name, value in sums.items()}
+        self.first_steps[k] = first_step
 
 
 def make_fleet(programs: Sequence[Program], states: Sequence[State], *, strategy: str, engine: str) -> Fleet:
     """Return the fleet of these runs; each program has its own `max_step`.
 
     `engine` is loop, compiled or graph; or traced: the operations that would be compiled, run one after the other.
+    A fleet of one run with the strategy "loop" uses the plain training step.
     """
     if strategy == "loop":
-        return LoopFleet(programs, states, engine)
+        return LoopFleet(programs, states, engine, freeze=len(programs) > 1)
     return BatchedFleet(programs, states, engine)
