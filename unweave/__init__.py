@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unweave.model import Diverged, TrainedModel, load
     from unweave.model import TrainedModel as Trained
     from unweave.training.sweep import expand, fit
-    from unweave.training.trainer import resume, train
+    from unweave.training.train import resume, train
 else:
     _NAMES = {
         "contract": "Batch DataInfo HyperParam Method Out Representation normal uniform",
@@ -35,7 +35,7 @@ else:
         "integrations.sklearn": "Unweaver",
         "model": "Diverged TrainedModel load",
         "training.sweep": "expand fit",
-        "training.trainer": "resume train",
+        "training.train": "resume train",
     }
     _SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
     _SOURCES |= {"Knob": ("contract", "HyperParam"), "Trained": ("model", "TrainedModel")}  # older names

@@ -7,6 +7,7 @@ so that programs and tests need not read the sentence.
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
@@ -30,6 +31,25 @@ class UserError(ValueError):
         self.argument = argument
         self.value = value
         self.accepted = accepted if isinstance(accepted, str) else tuple(accepted)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by a signal, after a checkpoint was written.
+
+    Parameters
+    ----------
+    number : number of the signal
+    command : the command that resumes the training, or ""
+    """
+
+    def __init__(self, number: int, command: str = "") -> None:
+        resume = f"; resume with: {command}" if command else ""
+        super().__init__(f"stopped by {signal.Signals(number).name} after writing a checkpoint{resume}")
+        self.number, self.command = number, command
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
 
 
 class UserNotice(UserWarning):

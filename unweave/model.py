@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unweave.config import RunConfig, read_config
 from unweave.contract import Method, Representation, select_arguments
 from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
 from unweave.errors import UserError, check_choice
 from unweave.methods import METHODS, variant
-from unweave.runs import RunFolder
+from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder
 
 _ROUNDING = 1e-3  # by which a float may leave 0..1
 
@@ -25,7 +26,7 @@ class TrainedModel(NamedTuple):
     """A trained model with where it lives, how it was made, and what it was trained on."""
 
     folder: RunFolder
-    config: dict[str, Any]
+    config: RunConfig
     method: Method
     data: Dataset
 
@@ -45,14 +46,14 @@ class TrainedModel(NamedTuple):
         """
         encode = self.representation.encode_group
         if encode is None:
-            raise UserError(f"method '{self.config['method']}' does not join the codes of a group; use encode")
+            raise UserError(f"method '{self.config.method}' does not join the codes of a group; use encode")
         return encode(self._images(images)).cpu().numpy()
 
     def decode(self, codes: Any) -> np.ndarray:
         """Images [N, C, H, W] of codes [N, Z]."""
         decoder = self.representation.decode
         if decoder is None:
-            raise UserError(f"method '{self.config['method']}' has no decoder")
+            raise UserError(f"method '{self.config.method}' has no decoder")
         latents, code = self.representation.latents, self._tensor(codes)
         if code.ndim != 2 or code.shape[1] != latents:
             raise UserError(f"codes have shape {tuple(code.shape)}; the model takes (N, {latents})")
@@ -78,8 +79,9 @@ class Diverged(NamedTuple):
     """A run whose losses turned non-finite; its folder holds its last finite state."""
 
     folder: RunFolder
-    config: dict[str, Any]
+    config: RunConfig
     step: int
+    quantity: str = "a logged quantity"  # which was not finite
 
 
 def load(
@@ -96,19 +98,16 @@ def load(
     `with_data=False` does not read what it was trained on, which then need not be there: enough for new pictures.
     """
     folder = RunFolder.open(path)
-    config = folder.config
+    config = read_config(folder)
     if method is None:
-        check_choice("method", config["method"], METHODS, context=f"run '{path}'")
-        method = METHODS[config["method"]]
-    if folder.finished:
-        weights, about = folder.read("weights.safetensors")
-    else:
-        weights, about = _unfinished_weights(folder)
+        check_choice("method", config.method, METHODS, context=f"run '{path}'")
+        method = METHODS[config.method]
+    weights, about = load_weights(folder)
     if data is not None:
         data = _fitting(load_data(data), folder)
     try:
         data = data or (None if with_data else _remembered(folder)) or load_training_data(folder)
-        model = _rebuild(variant(method, config["arguments"]), config, data, int(about.get("stage", 0)))
+        model = _rebuild(variant(method, config.arguments), config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -132,22 +131,23 @@ def relocated_data(path: str | Path, data: Path | None, factors: Path | None) ->
     moved = {name: str(place) for name, place in given.items() if place is not None}
     if not moved:
         return None
-    config = RunFolder.open(path).config
+    config = read_config(RunFolder.open(path))
     for option, place, having, what in (
         ("data", data, (*USER_DATASETS, *FILES), "files"),
         ("factors", factors, USER_DATASETS, "table"),
     ):
-        if place is not None and config["data"] not in having:
+        if place is not None and config.data not in having:
             raise UserError(
-                f"{option} '{place}' cannot be given to run '{path}': its data are '{config['data']}', no {what}"
+                f"{option} '{place}' cannot be given to run '{path}': its data are '{config.data}', no {what}"
             )
-    _all_there(path, {n: place for n, place in config["data_options"].items() if n not in moved})
-    return load_data(config["data"], **{**config["data_options"], **moved})
+    _all_there(path, {n: place for n, place in config.data_options.items() if n not in moved})
+    return load_data(config.data, **{**config.data_options, **moved})
 
 
 def load_training_data(folder: RunFolder) -> Dataset:
     """The data a run was trained on, read again."""
-    name, options = folder.config["data"], folder.config["data_options"]
+    config = read_config(folder)
+    name, options = config.data, config.data_options
     if name in (*USER_DATASETS, *FILES):
         _all_there(folder.path, options)
     return load_data(name, **options)
@@ -166,34 +166,35 @@ def _all_there(run: str | Path, options: Mapping[str, Any]) -> None:
 
 def _remembered(folder: RunFolder) -> DatasetMetadata | None:
     """What stands for the data of a run; None if the run is from before that was noted."""
-    note = folder.model_info
+    note, config = folder.model_info, read_config(folder)
     try:
-        return None if note is None else DatasetMetadata(folder.config["data"], folder.config["data_options"], note)
+        return None if note is None else DatasetMetadata(config.data, config.data_options, note)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"run '{folder.path}' is damaged: model.json does not say what the model takes") from error
 
 
-def _rebuild(method: type[Method], config: dict[str, Any], data: Dataset, stage: int) -> Method:
-    told = data.data_info if isinstance(data, DatasetMetadata) else supervised_info(data, config["supervision"])
-    model = method(told, **select_arguments(method, config["arguments"]))  # type: ignore[call-arg]
+def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int) -> Method:
+    told = data.data_info if isinstance(data, DatasetMetadata) else supervised_info(data, config.supervision)
+    model = method(told, **select_arguments(method, config.arguments))  # type: ignore[call-arg]
     for _ in range(stage):
         assert method.next_stage is not None
         method = method.next_stage
-        model = method(told, **select_arguments(method, config["arguments"]), previous=model)  # type: ignore[call-arg]
+        model = method(told, **select_arguments(method, config.arguments), previous=model)  # type: ignore[call-arg]
     return model
 
 
 def checkpoint_step(folder: RunFolder) -> int:
-    """Of which step of its stage the weights in the folder are; it may have logged more since."""
+    """Return the step of the current stage at which the weights in the folder were saved."""
     if folder.finished:
-        return int(folder.config["steps"])
-    if not (folder.path / "checkpoint.safetensors").exists():
-        return 0
-    return int(folder.read("checkpoint.safetensors")[0]["step"])
+        return read_config(folder).steps
+    return int(folder.read(CHECKPOINT)[0]["step"]) if folder.has(CHECKPOINT) else 0
 
 
-def _unfinished_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if not (folder.path / "checkpoint.safetensors").exists():
-        raise UserError(f"run '{folder.path}' holds no weights yet; finish it with --resume")
-    stored, about = folder.read("checkpoint.safetensors")
+def load_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the weights of a run, final or of its last checkpoint, and the metadata of their file."""
+    if folder.finished:
+        return folder.read(WEIGHTS)
+    if not folder.has(CHECKPOINT):
+        raise UserError(f"run '{folder.path}' has no weights yet; finish it with: unweave train --resume {folder.path}")
+    stored, about = folder.read(CHECKPOINT)
     return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, about

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from torch import Tensor
 
 from unweave.errors import UserError
 from unweave.version import __version__
+
+CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
@@ -82,30 +85,27 @@ class RunFolder:
     def open(cls, path: Path | str) -> RunFolder:
         """An existing run; damaged ones are refused here with one clear line."""
         folder = cls(path)
-        if not (folder.path / "config.json").is_file():
+        if not folder.has("config.json"):
             raise UserError(f"run '{path}' is not a run folder (it has no config.json)")
-        if not isinstance(folder.config, dict) or "method" not in folder.config:
+        stored = folder.read_json("config.json")
+        if not isinstance(stored, dict) or "method" not in stored:
             raise UserError(f"run '{path}' is damaged: config.json does not describe a run")
         return folder
 
     @property
-    def config(self) -> dict[str, Any]:
-        return self.read_json("config.json")
-
-    @property
     def finished(self) -> bool:
-        return (self.path / "weights.safetensors").is_file()
+        return self.has(WEIGHTS)
 
     @property
     def training_time(self) -> dict[str, Any]:
         """Seconds of training, how many models shared them and the device's name; nothing if that was not noted."""
-        found = self.read_json("time.json") if (self.path / "time.json").is_file() else {}
+        found = self.read_json("time.json") if self.has("time.json") else {}
         return found if isinstance(found, dict) else {}
 
     @property
     def model_info(self) -> dict[str, Any] | None:
         """What the model takes and its classes' names; None of a run from before that was written down."""
-        return self.read_json("model.json") if (self.path / "model.json").is_file() else None
+        return self.read_json("model.json") if self.has("model.json") else None
 
     def read_json(self, name: str) -> Any:
         try:
@@ -117,29 +117,42 @@ class RunFolder:
         write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
 
     def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
-        """Tensors and a few words about them, as one safetensors file."""
+        """Write tensors and text metadata as one safetensors file."""
         flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
         # One entry only: safetensors writes several in random order, and equal runs should be equal files.
-        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps(about)}))
+        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **about})}))
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-        """The tensors of a file and the words about them."""
-        path = self.path / name
+        """Return the tensors and the metadata of a file; names used by older versions are replaced."""
+        about, path = self.read_metadata(name), self.path / name
         try:
-            with safe_open(path, framework="pt") as file:
-                about = json.loads((file.metadata() or {}).get("about", "{}"))
-            return load_tensors(path.read_bytes()), about
+            tensors = load_tensors(path.read_bytes())
         except (SafetensorError, OSError, ValueError) as error:
             raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+        return tensors if "format" in about else {current_name(n): t for n, t in tensors.items()}, about
+
+    def read_metadata(self, name: str) -> dict[str, str]:
+        try:
+            with safe_open(self.path / name, framework="pt") as file:
+                return json.loads((file.metadata() or {}).get("about", "{}"))
+        except (SafetensorError, OSError, ValueError) as error:
+            raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
 
     def append_log(self, record: Mapping[str, Any]) -> None:
         with open(self.path / "log.jsonl", "a") as file:
             file.write(json.dumps(record) + "\n")
 
     def logs(self) -> list[dict[str, Any]]:
-        """All whole records; a line cut short by a kill is no record."""
+        """Return all complete records; an incomplete last line is ignored."""
         path = self.path / "log.jsonl"
-        return list(_records(path.read_text())) if path.exists() else []
+        records = _records(path.read_text()) if path.exists() else iter(())
+        return [{current_name(name): value for name, value in record.items()} for record in records]
 
     def truncate_log(self, stage: int, step: int) -> None:
         """Forget what was logged after this point: a resumed run writes it again."""
@@ -156,9 +169,35 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
             continue
 
 
-def optimizer_name(config: Mapping[str, Any]) -> str:
-    """As it is given to `train`; one for all players."""
-    return "sgd" if any("momentum" in settings for settings in config["optimizer"].values()) else "adam"
+def current_name(name: str) -> str:
+    """Return the current name of a tensor, player or logged quantity of an older run."""
+    return name.replace("critic", "discriminator").replace("places_YZ", "cluster_heads")
+
+
+class MemoryRun(RunFolder):
+    """A run that is not written to disk: its log records are kept in `records`, its checkpoints nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self.records: list[dict[str, Any]] = []
+
+    def has(self, name: str) -> bool:
+        return False
+
+    def write_json(self, name: str, content: Any) -> None:
+        pass
+
+    def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
+        pass
+
+    def append_log(self, record: Mapping[str, Any]) -> None:
+        self.records.append(dict(record))
+
+    def truncate_log(self, stage: int, step: int) -> None:
+        pass
+
+    def remove(self, name: str) -> None:
+        pass
 
 
 def list_runs(root: Path | str) -> list[RunFolder]:
@@ -201,6 +240,7 @@ def environment() -> dict[str, str]:
     }
 
 
+@cache
 def _git_state() -> str:
     """The commit of the package's source, "+" when changed since, or "" outside a checkout."""
     here = Path(__file__).parent

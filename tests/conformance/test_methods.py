@@ -10,9 +10,7 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.config import resolve
 from unweave.contract import Batch, all_phases, hyper_params, player_parameters, stages
-from unweave.data.supervision.specs import default_supervision
 from unweave.engine.compiled import CompiledEngine
 from unweave.engine.loop import LoopEngine, compute_losses, train_step
 from unweave.engine.program import draw_noise, initial_state
@@ -20,7 +18,8 @@ from unweave.engine.replicas import make_fleet
 from unweave.methods import METHODS
 from unweave.nn.conv import conv_implementation
 from unweave.nn.discriminator import Discriminator
-from unweave.training.build import build, build_program, optimizer_settings
+from unweave.training.build import build, build_program
+from unweave.training.prepare import prepare
 
 # Variants whose program differs from the default's, so that they are tested as methods of their own.
 AFTER = "q(z|x) q(y|z,x); p(x|y,z) p(z|y); labels: y; z: normal"  # the class is read off the other variable
@@ -70,13 +69,10 @@ def data():
 
 def make(name, settings, data, *, seed=0, lr=1e-3, batch=BATCH, **changes):
     """A method and its program on a tiny problem."""
-    cls = METHODS[name]
-    fixed, hyper = resolve(cls, {"net": "small", "latents": 4, **settings})
-    config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": "cpu", "batch": batch, "precision": "float32"}
-    config |= {"optimizer": optimizer_settings(cls, lr, 0.0), **changes}
-    config["supervision"] = SUPERVISION.get(name) or default_supervision(cls(data.info, **fixed).needs)
-    method = build(cls, config, data)
-    return method, build_program(config, method, data)
+    options = {"net": "small", "latents": 4, "seed": seed, "lr": lr, "batch": batch, "device": "cpu", **settings}
+    run = prepare(name, data, supervision=SUPERVISION.get(name), **options, **changes)
+    method = build(run.cls, run.config, data)
+    return method, build_program(run.config, method, data)
 
 
 @table

@@ -166,7 +166,7 @@ def test_what_stays_on_the_host(sets):
 @pytest.mark.parametrize("room", [0, 100_000])
 def test_the_engine_reads_staged_batches(sets, tmp_path, monkeypatch, room):
     """As on a GPU, where the host draws ahead what is not held there; interrupted and gone on with, too."""
-    monkeypatch.setattr(sys.modules["unweave.training.trainer"], "device_cache_bytes", lambda data, device: room)
+    monkeypatch.setattr("unweave.training.trainer.device_cache_bytes", lambda data, device: room)
     options = dict(steps=6, batch=8, net="small", latents=3, device="cpu", engine="loop", log_every=2, lr=1e-3)
     whole = uw.train("factor_vae", sets[0], out=tmp_path / "memory", **options)
 

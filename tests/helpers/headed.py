@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 import unweave as uw
-from unweave.config import resolve
 from unweave.contract import Batch, DataInfo, hyper_params
 from unweave.engine.loop import LoopEngine, train_step
 from unweave.engine.program import initial_state
 from unweave.nn import networks
 from unweave.nn.discriminator import Discriminator
-from unweave.training.build import build, build_program, optimizer_settings
+from unweave.training.build import build, build_program
+from unweave.training.prepare import prepare
 
 DRAWS = {"normal": torch.randn, "uniform": torch.rand}
 
@@ -96,9 +96,8 @@ def program_on_digits(monkeypatch, cls, supervision="none", *, lr=2e-3, seed=0, 
     monkeypatch.setitem(networks.DENSE, "makhzani", dense)
     monkeypatch.setattr(f"{cls.__module__}.Discriminator", functools.partial(Discriminator, width=64))
     data = uw.load_data("digits")
-    fixed, hyper = resolve(cls, {"net": "makhzani", **settings})
-    config = {"arguments": fixed, "hyper": hyper, "seed": seed, "device": "cpu", "batch": 64, "precision": "float32"}
-    config |= {"optimizer": optimizer_settings(cls, lr, 0.0), "supervision": supervision}
+    options = {"net": "makhzani", "supervision": supervision, "lr": lr, "seed": seed, "device": "cpu", **settings}
+    config = prepare(cls, data, **options).config
     method = build(cls, config, data)
     return method, build_program(config, method, data)
 

@@ -19,10 +19,9 @@ from unweave.methods.semi_supervised import accepts_labels, few_labels
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.discriminator import Discriminator
 from unweave.ops.label_terms import LABEL_TERMS
-from unweave.report.command import command_parts
 from unweave.training.build import build, build_program
 from unweave.training.sweep import resume_all
-from unweave.training.trainer import prepare
+from unweave.training.prepare import prepare
 
 COMPOSE = ["vae", "beta_vae", "annealed_vae", "factor_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii", "info_vae"]
 TINY = {"net": "small", "latents": 4, "batch": 8, "steps": 6, "log_every": 2, "device": "cpu"}
@@ -134,7 +133,7 @@ def test_told_once_a_step():
 
 @pytest.mark.parametrize("name", COMPOSE)
 def test_one_step_moves_each_player_by_its_own_loss(name):
-    config, cls, data = prepare(name, ROOMS, **TOLD)
+    _, config, cls, data = prepare(name, ROOMS, **TOLD)
     method = build(cls, config, data)
     program, state = build_program(config, method, data), initial_state(method)
     after, logs = train_step(program, state)
@@ -179,7 +178,7 @@ def test_killed_and_resumed_loaded_and_repeated(tmp_path):
         for (n, a), b in zip(whole.method.state_dict().items(), resumed.method.state_dict().values(), strict=True):
             assert torch.equal(a, b), n
         assert whole.folder.logs() == resumed.folder.logs()
-    assert (whole.config["method"], whole.config["arguments"]["semi_supervised"]) == ("beta_vae", "l2")
+    assert (whole.config.method, whole.config.arguments["semi_supervised"]) == ("beta_vae", "l2")
     assert {"semi_supervised=l2", "gamma_sup=linear(0,8,4,0)"} <= {
         word.strip("'") for part in command_parts(whole.config) for word in part.split()
     }

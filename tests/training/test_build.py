@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from raises import raises
 
-from unweave.errors import UserError
 from unweave.methods import METHODS
-from unweave.training.build import matmul_precision, optimizer_settings
+from unweave.config.optimizers import parse_rate, resolve_optimizers
+from unweave.training.build import matmul_precision
 
 
 @pytest.mark.parametrize("precision, products, convolutions", [("float32", "highest", False), ("tf32", "high", True)])
@@ -19,7 +20,7 @@ def test_rounding_is_as_asked_and_then_as_before(precision, products, convolutio
 
 
 def rates(name, lr, optimizer="adam"):
-    return {player: s["lr"] for player, s in optimizer_settings(METHODS[name], lr, 0.0, optimizer).items()}
+    return {player: s["lr"] for player, s in resolve_optimizers(METHODS[name], lr, 0.0, optimizer).items()}
 
 
 def test_a_rate_is_for_all_players_and_a_factor_keeps_their_proportions():
@@ -32,19 +33,19 @@ def test_a_rate_is_for_all_players_and_a_factor_keeps_their_proportions():
 
 
 def test_gradient_descent_has_the_papers_rates_or_those_given():
-    found = optimizer_settings(METHODS["aae_semi"], None, 2.0, "sgd")
+    found = resolve_optimizers(METHODS["aae_semi"], None, 2.0, "sgd")
     assert found["model"] == {"lr": 0.01, "momentum": 0.9, "clip": 2.0}
     assert found["encoder"] == found["discriminators"] == {"lr": 0.1, "momentum": 0.1, "clip": 2.0}
-    assert optimizer_settings(METHODS["vae"], 0.3, 0.0, "sgd") == {"model": {"lr": 0.3, "momentum": 0.9, "clip": 0.0}}
+    assert resolve_optimizers(METHODS["vae"], 0.3, 0.0, "sgd") == {"model": {"lr": 0.3, "momentum": 0.9, "clip": 0.0}}
 
 
 @pytest.mark.parametrize("lr", [None, "x0.1"])
 def test_gradient_descent_without_a_rate_is_refused(lr):
-    with pytest.raises(UserError, match=r"optimizer 'sgd' has no rate of its own in this method; give one, such as"):
-        optimizer_settings(METHODS["vae"], lr, 0.0, "sgd")
+    with raises("lr", value=lr):
+        resolve_optimizers(METHODS["vae"], lr, 0.0, "sgd")
 
 
 @pytest.mark.parametrize("lr", ["x-1", "xlinear(1, -1, 5)", "xx", "x"])
 def test_a_factor_that_is_none(lr):
-    with pytest.raises(UserError, match="lr"):
-        optimizer_settings(METHODS["aae"], lr, 0.0)
+    with raises("lr"):
+        parse_rate("lr", lr)

@@ -70,7 +70,7 @@ def digits():
 
 def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
     run = uw.train(OneStage, digits, out=tmp_path / "run", latents=2, **OPTIONS)
-    assert run.config["method"] == "OneStage" and run.method.centre.abs().min() > 0
+    assert run.config.method == "OneStage" and run.method.centre.abs().min() > 0
     loaded = uw.load(tmp_path / "run", method=OneStage)
     for (name, a), b in zip(run.method.state_dict().items(), loaded.method.state_dict().values(), strict=True):
         assert torch.equal(a, b), name
@@ -80,7 +80,7 @@ def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
 def test_weights_start_as_told_in_every_stage(digits, tmp_path):
     options = {**OPTIONS, "steps": 1, "lr": 0.0, "supervision": "labels(n=20)", "net": "mlp", "init": "normal(0.003)"}
     run = uw.train("m1_m2", digits, out=tmp_path / "run", **options)
-    assert run.config["init"] == "normal(0.003)"
+    assert run.config.init == "normal(0.003)"
     wide = [w for w in run.method.parameters() if w.dim() == 2 and w.numel() > 1000]
     assert len(wide) > 5
     assert all(w.std().item() == pytest.approx(0.003, rel=0.1) for w in wide)
@@ -223,4 +223,4 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     run = uw.train(
         "vae", "digits(size=16)", net="small", steps=np.int32(1), seed=seed, device="cpu", out=tmp_path / "r"
     )
-    assert uw.load(run.folder.path).config["seed"] == 3
+    assert uw.load(run.folder.path).config.seed == 3

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from unweave.cli.progress import progress_observer
+from unweave.config import read_config
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import TrainedModel
 from unweave.report import report
 from unweave.runs import RunFolder
-from unweave.training.trainer import Progress, resume, train
+from unweave.training.progress import ProgressCallback
+from unweave.training.train import resume, train
 
 DATA = "sprites(size=32)"
 SETTINGS: dict[str, Any] = {"net": "small", "lr": 2e-3, "beta": 2, "steps": 6000}
@@ -36,16 +37,16 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     for model in models:
         scores = evaluate(model).scores
         line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-        console.print(f"[bold]{model.config['method']}[/bold]: {line}")
+        console.print(f"[bold]{model.config.method}[/bold]: {line}")
     made = report(models, out / "report.html")
     console.print(f"\nThe report: [bold]{made.resolve()}[/bold]. Open it in a browser.")
 
 
-def _trained(method: str, path: Path, settings: dict[str, Any], observe: Callable[[Progress], None]) -> TrainedModel:
+def _trained(method: str, path: Path, settings: dict[str, Any], observe: ProgressCallback) -> TrainedModel:
     """The model in the folder, trained there first or, after an interruption, to its end."""
     if not path.exists():
         return train(method, DATA, out=path, observe=observe, **settings)
-    config = RunFolder.open(path).config
-    if (config["method"], config["seed"], config["steps"]) != (method, settings["seed"], settings["steps"]):
+    config = read_config(RunFolder.open(path))
+    if (config.method, config.seed, config.steps) != (method, settings["seed"], settings["steps"]):
         raise UserError(f"out '{path.parent}' holds another demo; remove it or give another folder with --out")
     return resume(path, observe=observe)

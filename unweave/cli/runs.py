@@ -74,12 +74,13 @@ def evaluate(
 
 def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """The run as it is, or where its own data were moved, opened with them; told if it is not finished."""
+    from unweave.config import read_config
     from unweave.model import checkpoint_step, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
     if not folder.finished and (done := checkpoint_step(folder)):
-        steps = folder.config["steps"]
+        steps = read_config(folder).steps
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = relocated_data(run, data, factors)
     return run if moved is None else load(run, device=device, data=moved)
@@ -168,6 +169,7 @@ def predict(
     device: DeviceOption = "auto",
 ) -> None:
     """The class of every picture and how sure the model is, as a .csv."""
+    from unweave.config import read_config
     from unweave.evaluation.predict import accuracy_lines
     from unweave.evaluation.predict import predict as classes_of
     from unweave.integrations.export import write_output
@@ -181,7 +183,7 @@ def predict(
             "the two (a folder with a table: \"folder(path='...', factors='...', size=...)\")"
         )
     table = (
-        str(factors.expanduser().resolve()) if factors else RunFolder.open(run).config["data_options"].get("factors")
+        str(factors.expanduser().resolve()) if factors else read_config(RunFolder.open(run)).data_options.get("factors")
     )
     if str(out.expanduser().resolve()) == table:
         raise UserError(f"out '{out}' is the table the run learned from; give another name")

@@ -1,40 +1,42 @@
-"""The command line's side of training many runs: what to sweep, the display, the table of scores, the page."""
+"""Sweeps on the command line: which runs to train, the progress display, the table of scores, the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 
-_MOST = 10_000  # seeds or values in one option: more is a typing mistake
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST = 10_000  # seeds in one option; more is a typing error
 
 
 def read_seeds(text: str) -> list[int]:
-    """ "0-9" or "0,3,5" or both."""
+    """Parse "0-9", "0,3,5", or both."""
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise UserError(f"seeds '{text}' is not understood; use whole numbers such as 0-9 or 0,3,5")
+            raise invalid("seeds", text, "integers such as 0-9 or 0,3,5")
         low, high = int(first), int(last) if dash else int(first)
         if high < low or high - low > _MOST:
-            raise UserError(f"seeds '{part.strip()}' is no range; use the smaller number first, such as 0-9")
+            raise invalid("seeds", part.strip(), "a range with the smaller number first, such as 0-9")
         seeds += range(low, high + 1)
     if len(set(seeds)) < len(seeds):
-        raise UserError(f"seeds '{text}' names a seed twice; give each once")
+        raise invalid("seeds", text, "a list that names each seed once")
     return seeds
 
 
 def split_values(text: str) -> list[str]:
-    """ "1,2,4" at its commas, except those inside brackets: "linear(0, 1, 100)" is one value.
+    """Split "1,2,4" at its commas, except those inside brackets: "linear(0, 1, 100)" is one value.
 
-    A text with a semicolon is one of several clauses (a graph), whose commas are its own.
+    A text with a semicolon is a graph of several clauses, which contain commas, and is not split.
     """
     if ";" in text:
         return [text.strip()]
@@ -47,7 +49,7 @@ def split_values(text: str) -> list[str]:
             values[-1] += sign
     values = [value.strip() for value in values]
     if not all(values):
-        raise UserError(f"set: '{text}' has an empty value; use values with commas between, such as beta=1,2,4")
+        raise invalid("set", text, "values separated by commas, such as beta=1,2,4")
     return values
 
 
@@ -76,25 +78,27 @@ def sweep(
     label = data if isinstance(data, str) else data.name
     root = out or Path("runs") / "-".join([*methods, label.split("(")[0], "sweep"])
     if root.exists():
-        raise UserError(f"out '{root}' exists already; give another folder, or go on with: --resume {root}")
+        raise invalid("out", str(root), "a new folder", hint=f"continue an existing one with --resume {root}")
     with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
     conclude(done, root, console)
 
 
-def resume_sweep(root: Path, *, strategy: str, device: str | None, quiet: bool, console: Console) -> None:
-    """Go on with every run below a folder."""
+def resume_sweep(
+    root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool, console: Console
+) -> None:
+    """Continue every run in a folder."""
     from unweave.cli.progress import sweep_progress_observer
     from unweave.evaluation.compare import find_runs
     from unweave.training.sweep import resume_all
 
     with sweep_progress_observer(quiet) as observe:
-        done = resume_all(find_runs([root]), strategy=strategy, device=device, observe=observe)
+        done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
     conclude(done, root, console)
 
 
 def conclude(done: Sequence[Any], root: Path, console: Console) -> None:
-    """Scores of all runs: printed, as a table and as a page."""
+    """Score all runs; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 
     device = str(next((next(run.method.parameters()).device for run in done if hasattr(run, "method")), "cpu"))
@@ -102,7 +106,7 @@ def conclude(done: Sequence[Any], root: Path, console: Console) -> None:
 
 
 def show(frame: pd.DataFrame, root: Path, console: Console) -> None:
-    """The summary on the screen, all runs in scores.csv, the page in compare.html."""
+    """Print the summary; write all runs to scores.csv and the page to compare.html."""
     from unweave.report.pages.sweep import compare_page
     from unweave.runs import write_atomic
 
@@ -119,7 +123,7 @@ def show(frame: pd.DataFrame, root: Path, console: Console) -> None:
 
 
 def _summary_table(frame: pd.DataFrame) -> Table:
-    """Three lines a method and setting: mean, standard deviation and best of every score over the seeds."""
+    """Return a table with mean, standard deviation and best of every score over the seeds, per method and setting."""
     settings, scores = frame.attrs["settings"], frame.attrs["scores"]
     table = Table("method", *settings, "runs", "", box=None, padding=(0, 2, 0, 0))
     for name in scores:

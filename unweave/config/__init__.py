@@ -1,15 +1,35 @@
 """Configuration of a run: options, settings of the method, optimizer settings, files of older versions."""
 
-from unweave.config.run_config import ENGINES, OPTIMIZERS, PRECISIONS, RunConfig, read_config
+from unweave.config.run_config import (
+    ENGINES,
+    OPTIMIZERS,
+    OPTIONS,
+    PRECISIONS,
+    RunConfig,
+    option_default,
+    option_flag,
+    option_type,
+    read_config,
+    shared_options,
+    split_options,
+    train_parameters,
+)
 from unweave.config.settings import format_value, resolve, schedule
 
 __all__ = [
     "ENGINES",
     "OPTIMIZERS",
+    "OPTIONS",
     "PRECISIONS",
     "RunConfig",
     "format_value",
+    "option_default",
+    "option_flag",
+    "option_type",
     "read_config",
     "resolve",
     "schedule",
+    "shared_options",
+    "split_options",
+    "train_parameters",
 ]

@@ -1,17 +1,12 @@
-"""Run folders of older versions: their configuration and the names of their tensors in today's terms."""
+"""The content of config.json as older versions wrote it, converted to the current format."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-OLD_SETTINGS = {  # accepted as hidden names of settings, too
-    "critic_width": "discriminator_width",
-    "critic_depth": "discriminator_depth",
-    "contests": "discriminator_steps",
-    "normed": "batch_norm",
-    "style_normed": "style_batch_norm",
-}
+from unweave.config.settings import OLD_SETTINGS
+from unweave.runs import current_name
 
 
 def migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,7 +17,7 @@ def migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
     config["init"] = config.pop("start", config.pop("init", "glorot"))
     for part in ("arguments", "hyper"):
         config[part] = {OLD_SETTINGS.get(name, name): value for name, value in config[part].items()}
-    config["optimizers"] = config["optimizer"]
+    config["optimizers"] = {current_name(player): settings for player, settings in config["optimizer"].items()}
     config["optimizer"] = "sgd" if any("momentum" in s for s in config["optimizers"].values()) else "adam"
     config["clip"] = max((s["clip"] for s in config["optimizers"].values()), default=0.0)
     config["lr"] = _given_rate(config)

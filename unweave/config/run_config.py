@@ -99,7 +99,7 @@ class RunConfig:
     seed: int = option(
         0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
     )
-    lr: Any = option(
+    lr: float | str | tuple | None = option(
         None,
         "learning rate: a number, linear(start, end, steps), or x0.1 to multiply the method's own",
         check=parse_rate,
@@ -113,11 +113,11 @@ class RunConfig:
     )
     init_from: str | None = option(None, "run folder whose weights a new run starts from", shared=None)
     precision: str = option("float32", "float32, tf32 or bf16", check=choice(*PRECISIONS))
-    engine: str = option("auto", "auto, loop, compiled or graph", check=choice(*ENGINES), identity=False, compared=False)
-    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps", identity=False, compared=False, repeat=False)
-    log_every: int = option(
-        100, "steps between two records of the log", check=integer(1), compared=False, repeat=False
+    engine: str = option(
+        "auto", "auto, loop, compiled or graph", check=choice(*ENGINES), identity=False, compared=False
     )
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps", identity=False, compared=False, repeat=False)
+    log_every: int = option(100, "steps between two records of the log", check=integer(1), compared=False, repeat=False)
     validate_every: int = option(
         1000, "steps between two validations", check=integer(1), shared=None, compared=False, repeat=False
     )
@@ -184,6 +184,15 @@ class RunConfig:
         lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
         chosen = {name: getattr(self, name) for name, declared in OPTIONS.items() if declared.compared}
         return {**self.hyper, **self.arguments, **chosen, "lr": lr}
+
+    def shown_settings(self) -> dict[str, str]:
+        """Return the choices of a user as text, for reports."""
+        rates = {player: format_value(rate) for player, rate in self.learning_rates.items()}
+        lr = ", ".join(dict.fromkeys(rates.values()) if len(set(rates.values())) < 2 else map(" ".join, rates.items()))
+        listed = [name for name, declared in OPTIONS.items() if (declared.compared or declared.repeat) and name != "lr"]
+        options = {name: getattr(self, name) for name in listed if getattr(self, name) is not None}
+        chosen = {"method": self.method, **self.hyper, **self.arguments, "data": self.data_text(), **options}
+        return {**{name: format_value(value) for name, value in chosen.items()}, "learning rate": lr}
 
     # --- as a user types it ----------------------------------------------------------------------------------------
 
@@ -252,10 +261,13 @@ def shared_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def train_parameters() -> list[inspect.Parameter]:
     """Return the options as keyword parameters, for the signature of `train`."""
-    return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option_default(name), annotation=option_type(name))
-        for name in OPTIONS
-    ]
+    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
+    for name, kind in get_type_hints(RunConfig).items():
+        if name in OPTIONS:
+            default = option_default(name)
+            kind = kind if default is not None else kind | None
+            parameters.append(inspect.Parameter(name, keyword, default=default, annotation=kind))
+    return parameters
 
 
 def read_config(folder: RunFolder) -> RunConfig:
@@ -265,7 +277,7 @@ def read_config(folder: RunFolder) -> RunConfig:
     stored = folder.read_json("config.json")
     if isinstance(stored, dict) and isinstance(stored.get("format", 1), int) and stored.get("format", 1) > FORMAT:
         raise UserError(
-            f"run '{folder.path}' was written by a newer version of unweave (format {stored['format']}); update unweave",
+            f"run '{folder.path}' was written by a newer version of unweave (format {stored['format']})",
             argument="run",
             value=str(folder.path),
             accepted=f"format {FORMAT} or older",

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 Value = float | tuple[float, float, float, float]
 SCHEDULE = "a number or linear(start, end, steps[, begin])"
+OLD_SETTINGS = {  # earlier names, accepted but not shown
+    "critic_width": "discriminator_width",
+    "critic_depth": "discriminator_depth",
+    "contests": "discriminator_steps",
+    "normed": "batch_norm",
+    "style_normed": "style_batch_norm",
+}
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -91,6 +98,7 @@ def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, A
     from unweave.contract import stages
 
     static, traced = all_settings(method)
+    given = {OLD_SETTINGS.get(name, name): value for name, value in given.items()}
     for name in given:
         check_choice("setting", name, [*traced, *static], context=method.__name__)
     arguments = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}
@@ -101,5 +109,3 @@ def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, A
     for stage in stages(method):
         stage.check_hyper({name: value for name, value in hyper.items() if isinstance(value, float)})
     return arguments, hyper
-
-

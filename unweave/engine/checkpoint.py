@@ -1,29 +1,44 @@
-"""The training state in a run folder."""
+"""The training state in a run folder, with the log record that was unfinished when it was saved."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from torch import Tensor
+
 from unweave.engine.program import State
 from unweave.errors import UserError
-from unweave.runs import RunFolder
-
-CHECKPOINT = "checkpoint.safetensors"
+from unweave.runs import CHECKPOINT, RunFolder
 
 
-def save_state(folder: RunFolder, state: State, stage: int) -> None:
-    folder.save(CHECKPOINT, dict(state.tensors()), stage=str(stage))
+class OpenRecord(NamedTuple):
+    """Sums of the logged quantities from `first_step` to the step of the checkpoint; empty at the end of a record."""
+
+    sums: dict[str, Tensor]
+    first_step: int
+
+
+def save_state(folder: RunFolder, state: State, stage: int, record: OpenRecord | None = None) -> None:
+    tensors, about = dict(state.tensors()), {"stage": str(stage)}
+    if record is not None:
+        tensors |= {f"sums/{name}": total for name, total in record.sums.items()}
+        about["first_step"] = str(record.first_step)
+    folder.save(CHECKPOINT, tensors, **about)
 
 
 def saved_stage(folder: RunFolder) -> int | None:
-    """The stage of the stored state; None when nothing was stored yet."""
-    if not (folder.path / CHECKPOINT).exists():
-        return None
-    return int(folder.read(CHECKPOINT)[1].get("stage", "0"))
+    """Return the stage of the stored state, or None if there is none."""
+    return int(folder.read_metadata(CHECKPOINT).get("stage", "0")) if folder.has(CHECKPOINT) else None
 
 
-def restore_state(folder: RunFolder, state: State) -> None:
-    """Fill `state`, in place, with what the folder holds."""
-    stored, _ = folder.read(CHECKPOINT)
+def restore_state(folder: RunFolder, state: State) -> OpenRecord | None:
+    """Fill `state`, in place, with the stored one; return the unfinished log record, if any."""
+    stored, about = folder.read(CHECKPOINT)
     for name, tensor in state.tensors():
         if name not in stored or stored[name].shape != tensor.shape:
             raise UserError(f"run '{folder.path}' is damaged: {CHECKPOINT} does not fit its config.json ({name})")
         tensor.copy_(stored[name])
+    if "first_step" not in about:
+        return None
+    sums = {name.removeprefix("sums/"): total for name, total in stored.items() if name.startswith("sums/")}
+    return OpenRecord(sums, int(about["first_step"]))

@@ -197,13 +197,14 @@ class CompiledEngine:
         for total in self.sums.values():
             total.zero_()
 
-    def advance(self, steps: int, stop: StopFunction | None = None) -> None:
-        """Run `steps` training steps, or fewer if `stop` returns True between two of them."""
-        for _ in range(steps):
-            if stop and stop():
-                return
+    def advance(self, steps: int, stop: StopFunction | None = None) -> int:
+        """Run `steps` training steps, or fewer if `stop` returns True after one of them; return how many."""
+        for made in range(steps):
+            if made and stop and stop():
+                return made
             self.program.next_batches()
             self.replay()
+        return steps
 
     def run(self, steps: int) -> dict[str, float]:
         """Run `steps` training steps and return the mean of each logged quantity."""

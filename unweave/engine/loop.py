@@ -80,17 +80,18 @@ class LoopEngine:
     def start_sums(self) -> None:
         self.sums = {}
 
-    def advance(self, steps: int, stop: StopFunction | None = None) -> None:
-        """Run `steps` training steps, or fewer if `stop` returns True between two of them."""
-        for _ in range(steps):
-            if stop and stop():
-                return
+    def advance(self, steps: int, stop: StopFunction | None = None) -> int:
+        """Run `steps` training steps, or fewer if `stop` returns True after one of them; return how many."""
+        for made in range(steps):
+            if made and stop and stop():
+                return made
             self.program.next_batches()
             after, logs = self.train_step(self.program, self.state)
             # Into the same memory in the same layout: arithmetic on a resumed state is then the same to the last bit.
             for (_, old), (_, new) in zip(self.state.tensors(), after.tensors(), strict=True):
                 old.copy_(new)
             self.sums = {name: self.sums[name] + value if self.sums else value for name, value in logs.items()}
+        return steps
 
     def run(self, steps: int) -> dict[str, float]:
         """Run `steps` training steps and return the mean of each logged quantity."""

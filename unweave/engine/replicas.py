@@ -1,11 +1,11 @@
 """Many runs of one shape, stepping together.
 
 A fleet is a Program and a State whose tensors have a leading replica axis: every replica has its own seed, noise,
-data order, hyper-parameters, schedules, learning rate, clipping and optimizer memory. The step is `loop.advance`
-itself, with the method mapped over the replicas, so run k among many is run k alone, to float error.
+data order, hyperparameters, schedules, learning rate, clipping and optimizer state. The step is `loop.train_step`
+itself, with the method mapped over the replicas, so run k of a fleet equals run k alone up to float rounding.
 
-A replica moves while its step is below its own last one and all it logs is finite; after that its state stays as
-it is, whatever its neighbours do.
+A replica is updated while its step is below its last step and all its logged quantities are finite; after that its
+state does not change.
 
 Shape letters: R replicas.
 """
@@ -32,7 +32,7 @@ STRATEGIES = ("loop", "batched")
 
 
 class Progressed(NamedTuple):
-    """Where one replica stands after a call, and the mean of each logged quantity over the steps of its record."""
+    """Position of one replica after a call, and the mean of each logged quantity over the steps of its record."""
 
     step: int
     moved: int  # steps made in this call
@@ -45,7 +45,10 @@ class Fleet(Protocol):
 
     A record is the run of steps over which logged quantities are averaged; `fresh` names the replicas whose record
     starts with this call (None: all). `sums` and `restore_sums` carry an unfinished record into a checkpoint and back.
+    A fleet that `freezes` keeps the last finite state of a replica that diverges.
     """
+
+    freezes: bool
 
     def run(
         self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
@@ -59,7 +62,7 @@ class Fleet(Protocol):
 
 
 def stack_programs(programs: Sequence[Program]) -> Program:
-    """One program of R replicas."""
+    """Stack the programs of R replicas into one."""
     first = programs[0]
     for player in first.optimizers:
         mine = [p.optimizers[player] for p in programs]
@@ -70,7 +73,7 @@ def stack_programs(programs: Sequence[Program]) -> Program:
 
 
 def stack_states(states: Sequence[State]) -> State:
-    """One state of R replicas."""
+    """Stack the states of R replicas into one."""
     first = states[0]
 
     def memory(player: str) -> Moments:
@@ -87,7 +90,7 @@ def stack_states(states: Sequence[State]) -> State:
 
 
 def replica_state(state: State, k: int) -> State:
-    """The state of replica k, as views."""
+    """Return the state of replica k, as views."""
     return State(
         {n: t[k] for n, t in state.params.items()},
         {n: t[k] for n, t in state.buffers.items()},
@@ -97,7 +100,7 @@ def replica_state(state: State, k: int) -> State:
 
 
 def compute_losses_vmapped(program: Program, state: State, phase: int) -> Out:
-    """`loop.play` of every replica: each entry of the Out has a leading replica axis."""
+    """Return `loop.compute_losses` of every replica: each entry of the Out has a leading replica axis."""
 
     def one(params: dict[str, Tensor], buffers: dict[str, Tensor], step: Tensor, own: list[Tensor]) -> Out:
         return compute_losses(program.with_constants(iter(own)), State(params, buffers, {}, step), phase)
@@ -106,12 +109,12 @@ def compute_losses_vmapped(program: Program, state: State, phase: int) -> Out:
 
 
 def train_step_vmapped(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
-    """`loop.advance` of every replica."""
+    """Run `loop.train_step` of every replica."""
     return train_step(program, state, compute_losses_vmapped)
 
 
 def freeze_finished(train_step: TrainStep) -> TrainStep:
-    """The step for those that still move and log finite numbers; the others keep their state and log zero."""
+    """Return a step that updates unfinished replicas with finite logs; the others keep their state and log zero."""
 
     def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
         after, logs = train_step(program, state)
@@ -156,7 +159,7 @@ class BatchedFleet:
             self.engine = CompiledEngine(program, state, step, capture=engine == "graph", backend=backend, exact=full)
 
         self.last_steps = [int(p.max_step) for p in programs]  # type: ignore[arg-type]
-        self.first_steps = [0] * self.replicas
+        self.first_steps, self.freezes = [0] * self.replicas, True
 
     def run(
         self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
@@ -169,7 +172,7 @@ class BatchedFleet:
                 total[list(fresh)] = 0.0
         for k in range(self.replicas) if fresh is None else fresh:
             self.first_steps[k] = before[k]
-        ran = _count_steps(self.engine, steps, stop)
+        ran = self.engine.advance(steps, stop)
         sums = {name: total.tolist() for name, total in self.engine.sums.items()}
         after = self.engine.state.step.tolist()
         return [
@@ -196,24 +199,6 @@ class BatchedFleet:
         self.first_steps[k] = first_step
 
 
-def _count_steps(engine: LoopEngine | CompiledEngine, steps: int, stop: StopFunction | None) -> int:
-    """Advance the engine and return how many steps it made before it was stopped."""
-    ran = steps
-
-    def stopped() -> bool:
-        nonlocal ran
-        assert stop is not None
-        if stop():
-            ran = called[0]
-            return True
-        called[0] += 1
-        return False
-
-    called = [0]
-    engine.advance(steps, stopped if stop else None)
-    return ran
-
-
 def _progressed(before: int, after: int, due: int, first: int, sums: dict[str, float]) -> Progressed:
     made = after - first
     logs = {name: total / made for name, total in sums.items()} if made > 0 else {}
@@ -231,12 +216,9 @@ class LoopFleet:
         self, programs: Sequence[Program], states: Sequence[State], engine: str, *, freeze: bool = True
     ) -> None:
         step = freeze_finished(train_step) if freeze else train_step
-        self.engines: list[LoopEngine | CompiledEngine] = [
-            LoopEngine(p, s, step) if engine == "loop" else CompiledEngine(p, s, step, capture=engine == "graph")
-            for p, s in zip(programs, states, strict=True)
-        ]
+        self.engines = [make_engine(p, s, engine, step) for p, s in zip(programs, states, strict=True)]
         self.last_steps = [int(p.max_step) for p in programs]  # type: ignore[arg-type]
-        self.first_steps = [0] * len(programs)
+        self.first_steps, self.freezes = [0] * len(programs), freeze
 
     def run(
         self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
@@ -247,10 +229,9 @@ class LoopFleet:
             if fresh is None or k in fresh:
                 engine.start_sums()
                 self.first_steps[k] = before
-            ran = _count_steps(engine, steps, stop)
+            ran = engine.advance(max(0, min(steps, self.last_steps[k] - before)), stop)
             sums = {name: float(total) for name, total in engine.sums.items()}
-            due, after = min(ran, self.last_steps[k] - before), int(engine.state.step)
-            progressed = _progressed(before, after, due, self.first_steps[k], sums)
+            progressed = _progressed(before, int(engine.state.step), ran, self.first_steps[k], sums)
             broken = not all(map(math.isfinite, sums.values()))
             done.append(progressed._replace(diverged=progressed.diverged or broken))
         return done
@@ -270,6 +251,23 @@ class LoopFleet:
         else:
             engine.sums = {name: value.to(device) for name, value in sums.items()}
         self.first_steps[k] = first_step
+
+
+def resolve_engine(engine: str, device: torch.device | str) -> str:
+    """Return the engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
+    if engine != "auto":
+        return engine
+    return "graph" if torch.device(device).type == "cuda" else "loop"
+
+
+def make_engine(
+    program: Program, state: State, engine: str = "auto", step: TrainStep = train_step
+) -> LoopEngine | CompiledEngine:
+    """Return the engine that trains one run; `engine` is auto, loop, compiled or graph."""
+    engine = resolve_engine(engine, program.seed.device)
+    if engine == "loop":
+        return LoopEngine(program, state, step)
+    return CompiledEngine(program, state, step, capture=engine == "graph")
 
 
 def make_fleet(programs: Sequence[Program], states: Sequence[State], *, strategy: str, engine: str) -> Fleet:

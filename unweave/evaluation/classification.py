@@ -35,7 +35,7 @@ def label_mappings(trained: TrainedModel) -> list[LabelMapping]:
     """The factors a run learned from labels, in the order of its classifier's answers."""
     if isinstance(trained.data, DatasetMetadata):
         return trained.data.label_mappings
-    used = labelled_set(trained.data, trained.config["supervision"], trained.config["seed"])
+    used = labelled_set(trained.data, trained.config.supervision, trained.config.seed)
     assert used is not None
     return label_mappings_with_indices(used)
 
@@ -111,7 +111,7 @@ def classifier(trained: TrainedModel) -> Classify:
                 f"run '{trained.folder.path}' is unfinished, and its classes come with its last stage; go on with it: "
                 f"unweave train --resume {trained.folder.path}"
             )
-        raise UserError(f"method '{trained.config['method']}' has no classes to predict; train one such as m2")
+        raise UserError(f"method '{trained.config.method}' has no classes to predict; train one such as m2")
     return trained.representation.classify
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 from unweave.evaluation.codes import fingerprint, has_stored_codes, make_encoded_dataset, sample_indices, save_codes
 from unweave.evaluation.evaluate import Evaluation, evaluate
 from unweave.model import Diverged, TrainedModel, load
 from unweave.nn.conv import conv_implementation
-from unweave.nn.networks import GLOROT
-from unweave.runs import RunFolder, list_runs, optimizer_name
+from unweave.runs import RunFolder, list_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ _IMAGES_AT_ONCE = 16_384  # over all models together
 
 
 class _Posterior(nn.Module):
-    """Images to means and log-variances (or to codes alone), as a module that can be mapped over weights."""
+    """Maps images to means and log-variances, or to codes, as a module that can be vmapped over weights."""
 
     def __init__(self, method: Method) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class _Posterior(nn.Module):
 
 
 def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> list[tuple[Tensor, Tensor | None]]:
-    """Codes [N, Z] and log-variances (None without a posterior) of the same observations for every model."""
+    """Return codes [N, Z] and log-variances (None without a posterior) of the same observations for every model."""
     modules = [_Posterior(method) for method in methods]
     params, buffers = stack_module_state(modules)
 
@@ -55,19 +55,17 @@ def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> 
     return [(whole[0][k], whole[1][k] if len(whole) > 1 else None) for k in range(len(methods))]
 
 
-def _alike(runs: Sequence[TrainedModel]) -> list[list[TrainedModel]]:
-    """Runs whose models and data are of the same form."""
+def _group_alike(runs: Sequence[TrainedModel]) -> list[list[TrainedModel]]:
+    """Group the runs whose models and data have the same form."""
     groups: dict[str, list[TrainedModel]] = {}
     for run in runs:
-        config = run.config
-        form = [config["method"], config["arguments"], config["data"], config["data_options"], run.data.size]
-        groups.setdefault(json.dumps(form, default=str), []).append(run)
+        groups.setdefault(f"{run.config.model_key()} {run.data.size}", []).append(run)
     return list(groups.values())
 
 
 def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: int) -> None:
-    """Leave the codes of every run in its folder, where `evaluate` finds them."""
-    for group in _alike(runs):
+    """Compute the codes of every run and store them in its folder, from which `evaluate` reads them."""
+    for group in _group_alike(runs):
         data = group[0].data
         marks = [fingerprint(run.method, data, seed) for run in group]
         todo = [k for k, run in enumerate(group) if not has_stored_codes(run.folder, marks[k], num_samples, data.size)]
@@ -78,26 +76,11 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
             save_codes(group[k].folder, make_encoded_dataset(data, index, codes, logvar), marks[k])
 
 
-def varied_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What differs between runs, apart from method, data and seed."""
-    flat = [_flat(config) for config in configs]
+def varied_settings(configs: Sequence[RunConfig]) -> list[str]:
+    """Return the names of the settings that differ between runs, apart from method, data, steps and seed."""
+    flat = [config.compared_settings() for config in configs]
     names = dict.fromkeys(name for settings in flat for name in settings)
     return [name for name in names if len({json.dumps(s.get(name), default=str) for s in flat}) > 1]
-
-
-def _flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    rates = {json.dumps(s["lr"]): s["lr"] for s in config["optimizer"].values()}
-    lr = next(iter(rates.values())) if len(rates) == 1 else str(list(rates.values()))
-    plain = {name: config[name] for name in ("supervision", "batch", "precision")}
-    init = config.get("init", GLOROT)
-    return {
-        **config["hyper"],
-        **config["arguments"],
-        "optimizer": optimizer_name(config),
-        "lr": lr,
-        "init": init,
-        **plain,
-    }
 
 
 def score_runs(
@@ -109,9 +92,9 @@ def score_runs(
     device: str = "cpu",
     stored: bool = False,
 ) -> pd.DataFrame:
-    """One row a run: what it is, what varies, and its scores. `attrs` names the settings and the scores.
+    """Return a table with one row per run: settings that vary and scores. Its `attrs` name the settings and the scores.
 
-    With stored=True what a run's scores.json already holds of the very same codes is not computed again.
+    With stored=True, scores in a run's scores.json that belong to the same codes are not computed again.
     """
     if not runs:
         raise UserError("runs is empty; give at least one run folder")
@@ -130,17 +113,21 @@ def score_runs(
 def _stored_scores(
     run: TrainedModel, metrics: str | Sequence[str] | None, num_samples: int | None, seed: int
 ) -> dict[str, float] | None:
-    """What the run's folder holds of these metrics, if it holds all of them and of these very codes."""
+    """Return the stored scores of these metrics if all are stored and belong to the current codes."""
     if metrics is None or isinstance(metrics, str) or not (run.folder.path / "scores.json").is_file():
         return None
     try:
-        told = run.folder.read_json("scores.json")
-        here = {name: float(value) for name, value in told["scores"].items() if name.partition(".")[0] in metrics}
-        same = told["seed"] == seed and told["rows"] in (num_samples, run.data.size)
-        complete = set(metrics) <= {name.partition(".")[0] for name in here}
-        return here if same and complete and told["codes"] == fingerprint(run.method, run.data, seed) else None
+        stored_scores = run.folder.read_json("scores.json")
+        chosen = {
+            name: float(value) for name, value in stored_scores["scores"].items() if name.partition(".")[0] in metrics
+        }
+        same = stored_scores["seed"] == seed and stored_scores["rows"] in (num_samples, run.data.size)
+        complete = set(metrics) <= {name.partition(".")[0] for name in chosen}
+        return (
+            chosen if same and complete and stored_scores["codes"] == fingerprint(run.method, run.data, seed) else None
+        )
     except (UserError, KeyError, AttributeError, TypeError, ValueError):
-        return None  # scores of another version, or damaged: computed anew
+        return None  # written by another version, or damaged: compute again
 
 
 def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:
@@ -151,9 +138,9 @@ def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str
     rows = []
     for run, found in zip(runs, scores, strict=True):
         config = run.config
-        row = {"run": str(run.folder.path), **{n: config[n] for n in ("method", "data", "seed", "steps")}}
+        row = {"run": str(run.folder.path), **{n: getattr(config, n) for n in ("method", "data", "seed", "steps")}}
         row["diverged"] = run.step if isinstance(run, Diverged) else float("nan")
-        flat = _flat(config)
+        flat = config.compared_settings()
         rows.append(row | {n: flat.get(n) for n in settings} | {n: found.get(n, float("nan")) for n in names})
     frame = pd.DataFrame(rows)
     frame.attrs = {"settings": settings, "scores": names}
@@ -161,12 +148,12 @@ def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str
 
 
 def find_runs(paths: Sequence[str | Path]) -> list[Path]:
-    """Run folders, given as such or as folders of them."""
+    """Return the run folders among these paths, or directly below them."""
     found: list[Path] = []
     for path in map(Path, paths):
         inside = [path] if (path / "config.json").is_file() else [run.path for run in list_runs(path)]
         if not inside:
-            raise UserError(f"run '{path}' is no run folder and holds none")
+            raise invalid("run", str(path), "a run folder, or a folder that contains run folders")
         found += inside
     return found
 

@@ -122,7 +122,7 @@ def evaluate(
 
 def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list[str | None]] | None:
     """Which codes and which factors are content and which style (None: neither); None if that is not told of both."""
-    parts, told = run.representation.parts, read_supervision(run.config["supervision"], run.data)
+    parts, told = run.representation.parts, read_supervision(run.config.supervision, run.data)
     content = told.by if isinstance(told, Groups) else told.content if isinstance(told, Match) else ()
     shared = {run.data.factor_names[k] for k in content}
     if not shared or not shared <= set(data.factor_names) or not {"content", "style"} <= {part.name for part in parts}:

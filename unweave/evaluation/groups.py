@@ -125,7 +125,7 @@ def group_accuracy(
 
 def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: int, seed: int) -> _Rows:
     sets = (data,) if test is None else (data, test)
-    drawn = [_classed(one, run.config["supervision"], num_samples, seed) for one in sets]
+    drawn = [_classed(one, run.config.supervision, num_samples, seed) for one in sets]
     keys = np.concatenate([key for _, key in drawn])
     labels_N = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     count = int(labels_N.max(initial=-1)) + 1

@@ -46,7 +46,7 @@ def marginal_nll(
 
 def _autoencoder(run: TrainedModel) -> AutoEncoder:
     """Of methods whose codes are N(0, I) if drawn from the prior, and all that the decoder sees."""
-    model, name = getattr(run.method, "autoencoder", None), run.config["method"]
+    model, name = getattr(run.method, "autoencoder", None), run.config.method
     what, prior = run.representation, getattr(run.method, "prior", "normal")
     if isinstance(model, AutoEncoder) and not what.parts and what.from_prior is None and prior == "normal":
         return model

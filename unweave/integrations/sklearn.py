@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,29 +14,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
-from unweave.config import resolve
-from unweave.contract import Method, static_arguments
+from unweave.config import RunConfig, resolve, split_options
+from unweave.config.optimizers import resolve_optimizers
+from unweave.contract import UNSUPERVISED_FIELDS, Method, stages, static_arguments
 from unweave.data.user.arrays import Arrays
-from unweave.engine.program import initial_state
-from unweave.errors import UserError, check_choice, invalid
+from unweave.errors import UserError, check_integer, invalid
+from unweave.model import Diverged
 from unweave.nn.likelihoods import LIKELIHOODS, Likelihood
-from unweave.training.build import (
-    PRECISIONS,
-    build,
-    build_program,
-    find_device,
-    find_engine,
-    find_method,
-    make_engine,
-    matmul_precision,
-    optimizer_settings,
-)
+from unweave.runs import MemoryRun
+from unweave.training.build import find_device, find_method, probe_method
+from unweave.training.cohort import Run
+from unweave.training.trainer import train_all
 
 Shape = tuple[int, int, int]
 Record = dict[str, float]
 _RECORDS = 100  # entries of losses_
 _CHUNK = 128  # rows encoded at once
-_GIVEN = ("x", "x_other")  # what arrays without labels or partners can give a method
 
 
 class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -106,59 +98,61 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         given, image = _flat(X)
         rows = validate_data(self, given, dtype=np.float32)
         cls = find_method(self.method)
-        config = self._config(cls)
         shape = _image_shape(self.shape, image, rows.shape[1])
-        name = config["arguments"].get("likelihood")
-        accepted, low, high = LIKELIHOODS.get(name, Likelihood), float(rows.min()), float(rows.max())
+        data = Arrays(rows.reshape(-1, *shape))
+        config = self._config(cls, data)
+        name = config.arguments.get("likelihood")
+        accepted, low, high = LIKELIHOODS.get(str(name), Likelihood), float(rows.min()), float(rows.max())
         if low < accepted.low or high > accepted.high:
             wanted = f"in {accepted.low:g}..{accepted.high:g} for likelihood {name!r}"
             raise invalid("X", (low, high), wanted, hint="rescale X or use gaussian")
-        data = Arrays(rows.reshape(-1, *shape)).to(config["device"])
-        with matmul_precision(self.precision):
-            self.method_, self.losses_ = self._train(cls, config, data)
+        self.method_, self.losses_ = self._train(cls, config, data)
         self.shape_ = shape
         self._sample_shape = tuple(np.shape(X)[1:]) if image else (rows.shape[1],)
         self._n_features_out = self.method_.representation().latents
         return self
 
-    def _config(self, cls: type[Method]) -> dict[str, Any]:
-        """What the engine is told; every parameter is checked here."""
+    def _config(self, cls: type[Method], data: Arrays) -> RunConfig:
+        """Check every parameter and return the configuration of the run."""
         own = {"latents": self.latents, "net": self.net, "likelihood": self.likelihood}
         further = dict(self.settings or {})
         if twice := sorted(set(own) & set(further)):
-            raise UserError(f"settings '{twice[0]}' is a parameter of its own; use {twice[0]}={further[twice[0]]!r}")
+            name = twice[0]
+            raise invalid("settings", name, f"without {name}", hint=f"use the parameter {name}={further[name]!r}")
         known = static_arguments(cls)
         arguments, hyper = resolve(cls, {**{n: v for n, v in own.items() if n in known}, **further})
-        check_choice("precision", self.precision, PRECISIONS)
-        return {
-            "arguments": arguments,
-            "hyper": hyper,
-            "optimizer": optimizer_settings(cls, self.lr, 0.0),
-            "steps": _whole("steps", self.steps, 1),
-            "batch": _whole("batch", self.batch, 2),
-            "seed": _seed(self.random_state),
-            "device": find_device(self.device),
-            "engine": find_engine(self.engine),
-            "precision": self.precision,
-            "supervision": "none",
-        }
+        steps = check_integer("steps", self.steps, 1)
+        given = {"lr": self.lr, "batch": self.batch, "precision": self.precision, "engine": self.engine}
+        options, _ = split_options({**given, "steps": steps, "seed": _seed(self.random_state), "supervision": "none"})
+        return RunConfig(
+            method=cls.__name__,
+            arguments=arguments,
+            hyper=hyper,
+            data=data.name,
+            data_options=data.options,
+            optimizers=resolve_optimizers(cls, self.lr),
+            **options | {"device": find_device(self.device, self.precision), "log_every": max(1, steps // _RECORDS)},
+        )
 
-    def _train(self, cls: type[Method], config: Mapping[str, Any], data: Arrays) -> tuple[Method, list[Record]]:
-        """Every stage of the method, the later ones receiving the earlier."""
-        trained: Method | None = None
-        stage: type[Method] | None = cls
-        losses: list[Record] = []
-        while stage is not None:
-            method = build(stage, config, data, trained)
-            if missing := [field for field in method.needs if field not in _GIVEN]:
+    def _train(self, cls: type[Method], config: RunConfig, data: Arrays) -> tuple[Method, list[Record]]:
+        """Return the trained method and its log records."""
+        for stage in stages(cls):
+            needs = stage.needs if stage is not cls else probe_method(cls, data.info, config.arguments).needs
+            if missing := [field for field in needs if field not in UNSUPERVISED_FIELDS[:2]]:
                 raise UserError(
-                    f"method '{self.method}' learns from {' and '.join(missing)}, which X alone does not hold; "
-                    "use unweave.train on a data set, or a method such as beta_vae"
+                    f"method '{self.method}' needs {' and '.join(missing)}, which X does not contain; "
+                    "use unweave.train on a data set, or a method such as beta_vae",
+                    argument="method",
+                    value=self.method,
+                    accepted="a method that needs images only, such as beta_vae",
                 )
-            losses += _train_stage(method, config, data)
-            trained, stage = method, stage.next_stage
-        assert trained is not None
-        return trained.eval(), losses
+        folder = MemoryRun()
+        (result,) = train_all([Run(folder, config, cls, data)])
+        if isinstance(result, Diverged):
+            text = f"training diverged: {result.quantity} is not finite by step {result.step}; use a smaller lr"
+            raise UserError(text, argument="lr", value=self.lr, accepted="a smaller learning rate")
+        records = [{name: value for name, value in record.items() if name != "stage"} for record in folder.records]
+        return result.method, records
 
     def transform(self, X: Any) -> np.ndarray:
         """Codes [n_samples, latents], float32."""
@@ -208,22 +202,6 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return state
 
 
-def _train_stage(method: Method, config: Mapping[str, Any], data: Arrays) -> list[Record]:
-    """The method ends holding the trained weights."""
-    runner = make_engine(build_program(config, method, data), initial_state(method), config["engine"])
-    steps, done = config["steps"], 0
-    losses: list[Record] = []
-    while done < steps:
-        chunk = min(max(1, steps // _RECORDS), steps - done)
-        logs = runner.run(chunk)
-        done += chunk
-        if broken := [name for name, value in logs.items() if not math.isfinite(value)]:
-            raise UserError(f"training diverged: {broken[0]} is not finite by step {done}; use a smaller lr")
-        losses.append({"step": done, **logs})
-    method.load_state_dict({**runner.state.params, **runner.state.buffers})
-    return losses
-
-
 def _flat(X: Any) -> tuple[Any, Shape | None]:
     """X as rows, and the image shape if it came as images."""
     if isinstance(X, list | tuple):
@@ -251,18 +229,8 @@ def _image_shape(wanted: tuple[int, ...] | None, image: Shape | None, features: 
     return shape
 
 
-def _whole(name: str, value: Any, low: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = low - 1
-    if number < low or isinstance(value, bool):
-        raise UserError(f"{name} {value!r} is not accepted; use a whole number of at least {low}")
-    return number
-
-
 def _seed(random_state: Any) -> int:
-    """A whole number is the seed itself; None or a RandomState draws one."""
+    """Return an integer unchanged; None or a RandomState draws a seed."""
     if isinstance(random_state, int | np.integer):
-        return _whole("random_state", random_state, 0)
+        return check_integer("random_state", random_state, 0)
     return int(check_random_state(random_state).randint(2**31 - 1))

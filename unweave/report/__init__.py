@@ -1,8 +1,14 @@
-"""Pictures of trained models and the one-file HTML report."""
+"""Images of trained models and the one-file HTML report."""
 
-from unweave.report.command import repeat_command
+from unweave.config import RunConfig
 from unweave.report.images import save_samples, traversal_picture
 from unweave.report.pages.run import report
 from unweave.report.pages.sweep import compare_page, summary
+
+
+def repeat_command(config: RunConfig) -> str:
+    """Return the command that trains the run again."""
+    return " ".join(config.command())
+
 
 __all__ = ["compare_page", "repeat_command", "report", "save_samples", "summary", "traversal_picture"]

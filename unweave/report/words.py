@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from unweave.config import RunConfig, format_value
 from unweave.contract import static_arguments
-from unweave.data import DATASETS, Dataset, explain
+from unweave.data import Dataset, explain
 from unweave.evaluation.evaluate import Evaluation
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
-from unweave.nn.networks import GLOROT
-from unweave.runs import optimizer_name
 
 FOUND, PARTIAL_THRESHOLD = 0.4, 0.15  # share of a factor's entropy one latent must know for these words
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -77,19 +75,10 @@ def _first_line(name: str) -> tuple[str, str]:
     return title.strip(), about.strip().rstrip(".")
 
 
-def data_call(config: Mapping[str, Any]) -> str:
-    """The data set as the command line takes it; options at their defaults are left out."""
-    cls = DATASETS.get(config["data"])
-    known = inspect.signature(cls).parameters if cls else {}
-    given = {n: v for n, v in config["data_options"].items() if n not in known or known[n].default != v}
-    inside = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    return f"{config['data']}({inside})" if inside else config["data"]
-
-
-def run_labels(configs: Sequence[Mapping[str, Any]], folders: Sequence[str]) -> list[str]:
+def run_labels(configs: Sequence[RunConfig], folders: Sequence[str]) -> list[str]:
     """The shortest name by which each run can be told from the others."""
-    rows = [settings_of(config) for config in configs]
-    labels = [method_title(config["method"]) for config in configs]
+    rows = [config.shown_settings() for config in configs]
+    labels = [method_title(config.method) for config in configs]
     names = [n for n in dict.fromkeys(n for row in rows for n in row) if n not in ("method", "learning rate")]
     for name in [*names, "learning rate"]:
         for label in [label for label in labels if labels.count(label) > 1]:
@@ -102,40 +91,6 @@ def run_labels(configs: Sequence[Mapping[str, Any]], folders: Sequence[str]) -> 
 
 
 # --- settings ------------------------------------------------------------------------------------------------------
-
-
-def format_value(value: Any) -> str:
-    """A setting as a user types it: schedules as linear(...), whole numbers without a point."""
-    if isinstance(value, list | tuple) and len(value) == 4:
-        return f"linear({','.join(format_value(v) for v in value)})"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
-
-
-def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """What a user may choose about a run, flat."""
-    rates = {player: format_value(s["lr"]) for player, s in config["optimizer"].items()}
-    same = len(set(rates.values())) == 1
-    return {
-        "method": config["method"],
-        **{name: format_value(value) for name, value in config["hyper"].items()},
-        **{name: format_value(value) for name, value in config["arguments"].items()},
-        "data": data_call(config),
-        "supervision": config["supervision"],
-        "steps": format_value(config["steps"]),
-        "batch": format_value(config["batch"]),
-        "seed": format_value(config["seed"]),
-        "optimizer": optimizer_name(config),
-        "learning rate": next(iter(rates.values()), DASH)
-        if same
-        else join_words([f"{p} {r}" for p, r in rates.items()]),
-        "clip": join_words(sorted({format_value(s["clip"]) for s in config["optimizer"].values()})),
-        "init": config.get("init", GLOROT),
-        "precision": config["precision"],
-    }
 
 
 # --- sentences -----------------------------------------------------------------------------------------------------
@@ -163,22 +118,22 @@ def trained_in(took: Mapping[str, Any]) -> str:
     return f"{together}{span} on {'CPU' if took['device'] == 'cpu' else took['device']}"
 
 
-def run_summary(config: Mapping[str, Any], data: Dataset, needs: Sequence[str], done: int) -> str:
+def run_summary(config: RunConfig, data: Dataset, needs: Sequence[str], done: int) -> str:
     """What was trained, as one would tell it."""
     channels, height, width = data.shape
-    kind = config["supervision"].partition("(")[0]
+    kind = config.supervision.partition("(")[0]
     unit = {"groups": "groups", "triplets": "triplets", "clips": "clips", "pairs": "pairs", "match": "pairs"}.get(
         kind, "images"
     )
-    given = "" if kind in ("none", "labels") else f" {explain(config['supervision'], data)}"
+    given = "" if kind in ("none", "labels") else f" {explain(config.supervision, data)}"
     colour = "grey" if channels == 1 else "colour"
     factors = join_words([pretty(name) for name in data.factor_names])
     told = "the model was given labels of some" if "labels" in needs else "the model was shown no labels"
     told = "the model was told which group each is in" if "group_id" in needs else told
-    stopped = "" if done >= config["steps"] else f" It is unfinished: it stands at step {done:,}."
+    stopped = "" if done >= config.steps else f" It is unfinished: it stands at step {done:,}."
     return (
-        f"{method_title(config['method'])} on {config['data']} ({height} × {width}, {colour}), "
-        f"{config['steps']:,} steps of {config['batch']:,} {unit}, seed {config['seed']}.{stopped} "
+        f"{method_title(config.method)} on {config.data} ({height} × {width}, {colour}), "
+        f"{config.steps:,} steps of {config.batch:,} {unit}, seed {config.seed}.{stopped} "
         f"The data are {data.size:,} images {f'that differ in {factors}' if factors else 'of unknown factors'}; {told}."
         f"{given}"
     )
@@ -242,9 +197,9 @@ def comparison(labels: Sequence[str], results: Sequence[Evaluation], same_data: 
     return [*said, "Each run is one seed; seeds alone move these scores, so a small gap may be chance."]
 
 
-def in_common(configs: Sequence[Mapping[str, Any]]) -> str:
+def in_common(configs: Sequence[RunConfig]) -> str:
     """Where the runs were trained alike, as one sentence; nothing if nowhere."""
-    rows = [{"data": data_call(c), "steps": f"{c['steps']:,}", "batch": f"{c['batch']:,}"} for c in configs]
+    rows = [{"data": c.data_text(), "steps": f"{c.steps:,}", "batch": f"{c.batch:,}"} for c in configs]
     words = {"data": "on {}", "steps": "for {} steps", "batch": "in batches of {}"}
     same = [text.format(rows[0][n]) for n, text in words.items() if len({row[n] for row in rows}) == 1]
     return f"{'Both' if len(rows) == 2 else 'All'} were trained {' '.join(same)}." if same else ""
@@ -269,20 +224,20 @@ def _verdict(title: str, labels: Sequence[str], values: Sequence[float], known: 
     )
 
 
-def differences(configs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+def differences(configs: Sequence[RunConfig]) -> list[tuple[str, list[str]]]:
     """The settings in which runs differ, each with its value per run."""
-    rows = [settings_of(config) for config in configs]
+    rows = [config.shown_settings() for config in configs]
     names = dict.fromkeys(name for row in rows for name in row)
     table = {name: [row.get(name, DASH) for row in rows] for name in names}
     table["method"] = [method_title(name) for name in table["method"]]
     return [(n, values) for n, values in table.items() if len(set(values)) > 1 and not _idle(n, configs, values)]
 
 
-def _idle(name: str, configs: Sequence[Mapping[str, Any]], values: Sequence[str]) -> bool:
+def _idle(name: str, configs: Sequence[RunConfig], values: Sequence[str]) -> bool:
     """A switch that only some methods have, and that all of those leave as it is."""
     found = []
     for config, value in zip(configs, values, strict=True):
-        cls = METHODS.get(config["method"])
+        cls = METHODS.get(config.method)
         default = static_arguments(cls)[name].default if cls and name in static_arguments(cls) else None
         found.append(value == DASH or format_value(default) == value)
     return DASH in values and all(found)

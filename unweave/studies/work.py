@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from unweave.config import OPTIONS, shared_options
 from unweave.contract import hyper_params, stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
@@ -22,7 +23,7 @@ from unweave.model import Diverged, TrainedModel
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
 from unweave.training.build import find_method
-from unweave.training.cohort import FleetProgress, ProgressCallback
+from unweave.training.progress import Progress, ProgressCallback
 from unweave.training.sweep import fit
 
 RunResult = TrainedModel | Diverged | None  # None: the time did not suffice
@@ -124,12 +125,12 @@ def folder_name(study: Study, run: Mapping[str, Any]) -> str:
 
 
 def group_compatible_runs(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
-    """Runs that step together: they differ in seed and hyper-parameters alone."""
+    """Group the runs that may train as one fleet: they differ in the seed, such options or hyperparameters."""
     groups: dict[str, list[RunSpec]] = {}
     for run in runs:
-        traced = {"seed", *hyper_params(find_method(run["method"]))}
-        same = {name: value for name, value in run.items() if name not in traced}
-        groups.setdefault(json.dumps(same, sort_keys=True), []).append(run)
+        traced = {*OPTIONS, *hyper_params(find_method(run["method"]))}
+        shared = {name: value for name, value in run.items() if name not in traced} | shared_options(run)
+        groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
     return list(groups.values())
 
 
@@ -144,7 +145,7 @@ class _Clock:
         self.total, self.done, self.finished, self.lost = sum(map(_steps, runs)), 0, 0, 0
         self.end = None if minutes is None else time.monotonic() + 60 * minutes
 
-    def tick(self, record: FleetProgress) -> None:
+    def tick(self, record: Progress) -> None:
         done = self.done + record.done
         if self.observe:
             left = (self.total - done) / max(record.rate, 1e-9)
@@ -240,9 +241,9 @@ def in_order(study: Study, runs: Sequence[RunSpec], frame: pd.DataFrame) -> pd.D
 
 def _about(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
     place, config = study.row(run), result.config
-    plain = {name: run.get(name, config.get(name)) for name in _PLAIN} | {"data": _anywhere(run["data"])}
+    plain = {name: run.get(name, getattr(config, name, None)) for name in _PLAIN} | {"data": _anywhere(run["data"])}
     left = {n: v for n, v in run.items() if n not in (*_PLAIN, "device", "log_every")}
-    took = {"seconds": math.nan, "models": math.nan, "device": config["device"], **result.folder.training_time}
+    took = {"seconds": math.nan, "models": math.nan, "device": config.device, **result.folder.training_time}
     return {
         "family": place.family,
         "row": place.name,

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unweave.config import read_config
+from unweave.contract import Method, stages
 from unweave.data import Dataset, load_data
 from unweave.engine.replicas import STRATEGIES
-from unweave.errors import UserError, check_choice
+from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.methods import variant
-from unweave.model import Diverged, TrainedModel
-from unweave.nn.networks import GLOROT
-from unweave.runs import RunFolder
-from unweave.training.build import find_device, find_method, is_streamed
-from unweave.training.cohort import ProgressCallback, Run, cohort_key, train_all
-from unweave.training.trainer import data_label, dry_run, make_folder, prepare
+from unweave.model import checkpoint_step, load_training_data
+from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder
+from unweave.training.build import find_device, find_method
+from unweave.training.cohort import Run
+from unweave.training.prepare import create_folder, data_label, dry_run, prepare
+from unweave.training.progress import ProgressCallback
+from unweave.training.trainer import Result, train_all
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:
-    """Every combination of the settings' values, each with every seed."""
+    """Return every combination of the settings' values, each with every seed."""
     names = list(settings)
     return [
         {**dict(zip(names, values, strict=True)), "seed": seed}
@@ -31,7 +33,7 @@ def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[
 
 
 def folder_name(run: Mapping[str, Any], method: str, data: str, varied: Sequence[str]) -> str:
-    """A run's name in its sweep: method, data, what varies, seed."""
+    """Return a run's name in its sweep: method, data, what varies, seed."""
     words = [f"{name}{run[name]}".replace("/", "_").replace(" ", "") for name in varied if name in run]
     return "-".join([method, data, *words, f"seed{run.get('seed', 0)}"])
 
@@ -43,17 +45,21 @@ def fit(
     strategy: str = "auto",
     resume: bool = False,
     observe: ProgressCallback | None = None,
-) -> list[TrainedModel | Diverged]:
-    """Train runs together; each is the keywords of `train` ("method", "data", "seed", "beta", ...).
+) -> list[Result]:
+    """Train runs together; each is given as keywords of `train` ("method", "data", "seed", "beta", ...).
 
-    Every run ends as a folder below `out`, as if it had been trained alone. With resume=True folders that exist
-    are gone on with; without, they are an error.
+    Every run ends as a folder below `out`, as if it had been trained alone. Existing folders are continued if `resume`
+    is True, and an error otherwise.
     """
     if not runs:
-        raise UserError("runs is empty; give at least one, such as {'method': 'beta_vae', 'seed': 0}")
+        accepted = "at least one run, such as {'method': 'beta_vae', 'seed': 0}"
+        raise UserError(f"runs is empty; give {accepted}", argument="runs", value=list(runs), accepted=accepted)
     check_choice("strategy", strategy, ("auto", *STRATEGIES))
-    wanted = _prepared(runs, Path(out), resume)
-    return train_all([_open_or_create(run) for run in wanted], strategy, observe)
+    prepared = _prepare_all(runs, Path(out), resume)
+    for run in prepared:
+        if not run.folder.path.exists():
+            create_folder(run)
+    return train_all(prepared, strategy, observe)
 
 
 def resume_all(
@@ -61,69 +67,91 @@ def resume_all(
     *,
     strategy: str = "auto",
     device: str | None = None,
+    steps: int | None = None,
     observe: ProgressCallback | None = None,
-) -> list[TrainedModel | Diverged]:
-    """Go on with runs that were interrupted, together; finished ones are returned as they are."""
+) -> list[Result]:
+    """Continue interrupted runs together, or extend them to `steps`; finished ones are returned unchanged."""
     check_choice("strategy", strategy, ("auto", *STRATEGIES))
     loaded: dict[str, Dataset] = {}
     runs = []
     for path in paths:
-        folder = RunFolder.open(path)
-        config = folder.config
-        config["device"] = find_device(device or config["device"], config["precision"])
-        name = json.dumps([config["data"], config["data_options"]], sort_keys=True, default=str)
-        if name not in loaded:
-            loaded[name] = load_data(config["data"], **config["data_options"])
-        cls = variant(find_method(config["method"]), config["arguments"])
-        runs.append(Run(folder, config, cls, loaded[name]))
+        config = read_config(RunFolder.open(path))
+        data = loaded.get(config.data_text())
+        runs.append(reopen(path, data=data, device=device, steps=steps))
+        loaded[config.data_text()] = runs[-1].data
     return train_all(runs, strategy, observe)
 
 
-def _prepared(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> list[Run]:
-    """All runs checked before the first folder is made."""
+def reopen(
+    path: str | Path,
+    *,
+    method: type[Method] | None = None,
+    data: Dataset | None = None,
+    device: str | None = None,
+    steps: int | None = None,
+) -> Run:
+    """Return the run in a folder, ready to be continued; with `steps`, extended to so many."""
+    folder = RunFolder.open(path)
+    config = read_config(folder)
+    config = config.replace(device=find_device(device or config.device, config.precision))
+    cls = variant(method or find_method(config.method), config.arguments)
+    if steps is not None and check_integer("steps", steps, 1) != config.steps:
+        _check_extension(folder, cls, steps)
+        config = config.replace(steps=steps)
+        folder.remove(WEIGHTS)  # first, so that a run never seems finished before its last step
+        folder.write_json("config.json", config.to_json())
+    return Run(folder, config, cls, data or load_training_data(folder))
+
+
+def _check_extension(folder: RunFolder, cls: type[Method], steps: int) -> None:
+    context = f"run '{folder.path}'"
+    if len(stages(cls)) > 1:
+        raise invalid(
+            "steps", steps, "that of the run", context=context, hint="a run of several stages has a fixed length"
+        )
+    if folder.finished and not folder.has(CHECKPOINT):
+        hint = "the optimizer state of a finished run is kept only with keep_state"
+        raise invalid("steps", steps, "that of the run", context=context, hint=hint)
+    if steps < (done := checkpoint_step(folder)):
+        raise invalid("steps", steps, f"at least {done}, which are already trained", context=context)
+
+
+def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> list[Run]:
+    """Check all runs before the first folder is created."""
     loaded: dict[str, Dataset] = {}
-    found: list[Run] = []
+    prepared: list[Run] = []
     varied = sorted({n for run in runs for n in run if any(r.get(n) != run[n] for r in runs)} - {"seed", "out"})
     varied = [n for n in varied if n not in ("method", "data")]
-    rehearsed: set[str] = set()
+    checked: set[str] = set()
     for given in runs:
         options = {k: v for k, v in given.items() if k not in ("method", "data", "out")}
         name = given.get("data", "sprites")
         data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
-        config, cls, data = prepare(given["method"], data, **options)
-        if config["device"].startswith("cuda") and is_streamed(data):
-            raise UserError(
-                f"data '{name}' is not to be held on the device, which a fleet needs; train its runs one by one"
-            )
-        path = Path(given.get("out") or out / folder_name(given, config["method"], data_label(config), varied))
-        run = Run(RunFolder(path), config, cls, data)
-        if path in {other.folder.path for other in found}:
-            raise UserError(f"out '{path}' is given twice; runs of a fleet need folders of their own")
+        run = prepare(given["method"], data, out=given.get("out") or out, **options)
+        if not given.get("out"):
+            name = folder_name(given, run.config.method, data_label(run.config), varied)
+            run = run._replace(folder=RunFolder(out / name))
+        path, key = run.folder.path, f"{run.config.cohort_key()} {run.config.init_from}"
+        if path in {other.folder.path for other in prepared}:
+            raise UserError(f"out '{path}' is given twice; runs need folders of their own", argument="out", value=path)
         if path.exists():
             run = _existing(run, resume)
-        elif (key := cohort_key(run)) not in rehearsed:
-            dry_run(config, cls, data)
-            rehearsed.add(key)
-        found.append(run)
-    return found
+        elif key not in checked:
+            dry_run(run)
+            checked.add(key)
+        prepared.append(run)
+    return prepared
 
 
 def _existing(run: Run, resume: bool) -> Run:
-    """A folder to go on with: it must hold the same run."""
+    """Return the run with the configuration of its folder; raise unless that holds the same run."""
     path = run.folder.path
     if not resume:
-        raise UserError(f"out '{path}' exists already; give another folder, or go on with it with --resume")
-    stored = {"init": GLOROT, **RunFolder.open(path).config}  # older runs do not say how theirs started
-    ours = json.loads(json.dumps(run.config))
-    for name in ("created", "versions", "device", "engine", "left_out"):
-        ours[name] = stored.get(name)
-    if different := [name for name in ours if ours[name] != stored.get(name)]:
-        name = different[0]
-        raise UserError(f"out '{path}' is another run: its {name} is {stored.get(name)!r}, not {ours[name]!r}")
-    return run._replace(config={**stored, "device": run.config["device"]})
-
-
-def _open_or_create(run: Run) -> Run:
-    if not run.folder.path.exists():
-        make_folder(run.folder.path, run.config, run.data)
-    return run
+        accepted = "a new folder, or one to continue with --resume"
+        raise UserError(f"out '{path}' exists; give {accepted}", argument="out", value=path, accepted=accepted)
+    stored = read_config(RunFolder.open(path))
+    if name := stored.difference(run.config):
+        ours, theirs = getattr(run.config, name), getattr(stored, name)
+        message = f"out '{path}' holds another run: its {name} is {theirs!r}, not {ours!r}"
+        raise UserError(message, argument=name, value=ours, accepted=repr(theirs))
+    return run._replace(config=stored.replace(device=run.config.device))

@@ -1,300 +1,276 @@
-"""Train a method on a data set into a run folder; resume it after any interruption to the same result."""
+"""The trainer: runs of one cohort, stage after stage, into their folders. A single run is a cohort of one.
+
+A checkpoint may be written between any two steps. It holds the unfinished log record too, so that neither checkpoints
+nor interruptions change the log or the weights.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-import warnings
-from collections.abc import Callable, Mapping
-from numbers import Integral
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 
-from unweave.config import resolve
-from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
-from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
-from unweave.data.metadata import dataset_metadata
+from unweave.contract import Method, stages
 from unweave.data.prefetch import DeviceBuffer
-from unweave.data.supervision.label_mapping import describe_labels
-from unweave.data.supervision.specs import check_needs, default_supervision
-from unweave.data.user.inspection import data_warnings, skipped_files
-from unweave.data.user.pair_lists import resolve_pairs_file
-from unweave.engine.checkpoint import restore_state, save_state, saved_stage
-from unweave.engine.loop import compute_losses
-from unweave.engine.program import initial_state
-from unweave.errors import UserError, UserNotice
-from unweave.methods import METHODS, variant
-from unweave.model import TrainedModel, load, load_training_data
-from unweave.nn.networks import GLOROT, weight_init
-from unweave.runs import RunFolder, environment, record_training_time
+from unweave.engine.checkpoint import OpenRecord, restore_state, save_state, saved_stage
+from unweave.engine.program import Program, State, initial_state
+from unweave.engine.replicas import Fleet, make_fleet, resolve_engine
+from unweave.model import Diverged, TrainedModel, load
+from unweave.runs import CHECKPOINT, WEIGHTS, record_training_time
 from unweave.training.build import (
     build,
     build_program,
     device_cache_bytes,
-    find_device,
-    find_engine,
-    find_method,
     is_streamed,
     load_trained_weights,
-    make_engine,
     matmul_precision,
-    optimizer_settings,
-    probe_method,
     with_prefetch,
 )
-from unweave.training.validation import make_validation
+from unweave.training.cohort import Run, choose_strategy, group_into_cohorts, split_to_fit
+from unweave.training.interrupt import SignalFlag, catch_signals
+from unweave.training.prepare import init_from
+from unweave.training.progress import ProgressCallback, ProgressMeter
+from unweave.training.validation import ValidationFunction, make_validation
+
+Result = TrainedModel | Diverged
 
 
-class Progress(NamedTuple):
-    """What an observer of a run is told after every record."""
-
-    stage: str
-    step: int
-    steps: int
-    rate: float  # steps a second
-    remaining_seconds: float  # seconds
-    logs: dict[str, float]
-
-
-class PreparedRun(NamedTuple):
-    """A run that was checked and not begun."""
-
-    config: dict[str, Any]
-    cls: type[Method]
-    data: Dataset
+def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCallback | None = None) -> list[Result]:
+    """Train all runs to their ends, cohort after cohort; return the results in the order of the runs."""
+    meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
+    results: dict[int, Result] = {}
+    with catch_signals([run.folder.path for run in runs]) as flag:
+        for numbers in group_into_cohorts(runs):
+            cohort = [runs[k] for k in numbers]
+            data, device = cohort[0].data, cohort[0].config.device
+            data.to("cpu" if is_streamed(data) else device)
+            done: list[Result] = []
+            for part in split_to_fit(cohort, _train_briefly, meter.set_message):
+                done += _train_cohort(part, choose_strategy(strategy, part), meter, flag)
+            results |= dict(zip(numbers, done, strict=True))
+    return [results[k] for k in range(len(runs))]
 
 
-def train(
-    method: str | type[Method],
-    data: str | Dataset = "sprites",
-    *,
-    steps: int = 10_000,
-    batch: int = 64,
-    seed: int = 0,
-    lr: float | str | None = None,
-    optimizer: str = "adam",
-    clip: float = 0.0,
-    init: str = GLOROT,
-    supervision: str | None = None,
-    device: str = "auto",
-    engine: str = "auto",
-    precision: str = "float32",
-    out: str | Path | None = None,
-    log_every: int = 100,
-    checkpoint_every: int = 1000,
-    observe: Callable[[Progress], None] | None = None,
-    **settings: Any,
-) -> TrainedModel:
-    """Train and return the model. `settings` are the method's own arguments, such as beta=4 or latents=6."""
-    options: dict[str, Any] = dict(
-        steps=steps, batch=batch, seed=seed, lr=lr, clip=clip, init=init, supervision=supervision, device=device
-    )
-    options |= dict(optimizer=optimizer, engine=engine, precision=precision)
-    options |= dict(log_every=log_every, checkpoint_every=checkpoint_every)
-    config, cls, data = prepare(method, data, **options, **settings)
-    dry_run(config, cls, data)
-    folder = make_folder(out or default_folder(config), config, data)
-    return _fit(folder, config, cls, data, observe)
+def _total_steps(run: Run) -> int:
+    return run.config.steps * len(stages(run.cls))
 
 
-def prepare(
-    method: str | type[Method],
-    data: str | Dataset = "sprites",
-    *,
-    steps: int = 10_000,
-    batch: int = 64,
-    seed: int = 0,
-    lr: float | str | None = None,
-    optimizer: str = "adam",
-    clip: float = 0.0,
-    init: str = GLOROT,
-    supervision: str | None = None,
-    device: str = "auto",
-    engine: str = "auto",
-    precision: str = "float32",
-    log_every: int = 100,
-    checkpoint_every: int = 1000,
-    **settings: Any,
-) -> PreparedRun:
-    """Everything a run is, checked and complete; nothing is written."""
-    plain = find_method(method)
-    cls = variant(plain, settings)
-    fixed, hyper = resolve(cls, settings)
-    device = find_device(device, precision)
-    data = load_data(data)
-    steps, batch, seed = _whole("steps", steps, 1), _whole("batch", batch, 2), _whole("seed", seed, 0)
-    log_every, checkpoint_every = _whole("log_every", log_every, 1), _whole("checkpoint_every", checkpoint_every, 1)
-    if seed >= 2**62:
-        raise UserError(f"seed {seed} is too large; use less than 2^62")
-    engine = find_engine(engine)
-    supervision = supervision and resolve_pairs_file(supervision)
-    for stage in stages(cls):  # what a later stage lacks is said now, not when it begins
-        if is_supervised(stage.needs) and cls is plain:  # with a few labels the method itself says what it lacks
-            check_needs(supervision or default_supervision(stage.needs), stage.needs, data)
-    told = supervised_info(data, supervision or "none")
-    with weight_init(init) as weights:
-        probe = probe_method(cls, told, fixed)
-    if weights.deviation is not None and not weights.used:
-        raise UserError(f"start '{init}' does nothing to {cls.__name__}: only networks of unweave.nn ask for it")
-    supervision = default_supervision(probe.needs) if supervision is None else supervision
-    for line in [*data_warnings(data), *describe_labels(supervision, data)]:
-        warnings.warn(line, UserNotice, stacklevel=3)
-    config = {
-        "method": next((n for n, c in METHODS.items() if c is plain), cls.__name__),
-        "arguments": fixed,
-        "hyper": hyper,
-        "data": data.name,
-        "data_options": data.options,
-        "supervision": supervision,
-        "steps": steps,
-        "batch": batch,
-        "seed": seed,
-        "optimizer": optimizer_settings(cls, lr, clip, optimizer),
-        "init": init.strip(),
-        "precision": precision,
-        "engine": engine,
-        "device": device,
-        "log_every": log_every,
-        "checkpoint_every": max(log_every, checkpoint_every // log_every * log_every),
-        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "versions": environment(),
-    }
-    if lines := skipped_files(data):
-        config["left_out"] = lines  # of your own data, for the record
-    return PreparedRun(config, cls, data)
+def _train_briefly(cohort: Sequence[Run]) -> None:
+    """Run one step of a fleet of these runs, to measure its memory."""
+    _Stage(cohort, [None] * len(cohort), 0, {}).make_fleet("batched", "loop").run(1)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    """The value as Python's own integer: numpy's are not written as JSON."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise UserError(f"{name} {value!r} is no whole number; use {least} or more")
-    if value < least:
-        raise UserError(f"{name} {value} is too small; use {least} or more")
-    return int(value)
+def _train_cohort(cohort: Sequence[Run], strategy: str, meter: ProgressMeter, flag: SignalFlag) -> list[Result]:
+    """Train every stage of every run; write the weights of finished runs."""
+    unfinished = [run.folder for run in cohort if not run.folder.finished]
+    methods: Sequence[Method | None] = [None] * len(cohort)
+    diverged: dict[int, Diverged] = {}
+    if not unfinished:
+        meter.skip(sum(map(_total_steps, cohort)))
+    else:
+        config = cohort[0].config
+        with matmul_precision(config.precision), record_training_time(unfinished, config.device) as note_time:
+            for number in range(len(stages(cohort[0].cls))):
+                stage = _Stage(cohort, methods, number, diverged)
+                stage.train(strategy, meter, flag, note_time)
+                methods = stage.methods
+    meter.close(len(cohort), len(diverged))
+    return [diverged.get(k) or _finish(run, methods[k]) for k, run in enumerate(cohort)]
 
 
-def make_folder(path: str | Path, config: Mapping[str, Any], data: Dataset) -> RunFolder:
-    """The folder of a run that begins."""
-    return RunFolder.create(path, config, dataset_metadata(data, config["supervision"], config["seed"]))
+def _finish(run: Run, method: Method | None) -> TrainedModel:
+    """Write the weights of a run that has just finished, and drop its optimizer state unless it is to be kept."""
+    folder, config = run.folder, run.config
+    if method is None or folder.finished:
+        return load(folder.path, device=config.device, method=run.cls, data=run.data)
+    last = len(stages(run.cls)) - 1
+    folder.save(WEIGHTS, method.state_dict(), steps=str(config.steps), stage=str(last))
+    if not config.keep_state:
+        folder.remove(CHECKPOINT)
+    return TrainedModel(folder, config, method.eval(), run.data.to(config.device))
 
 
-def dry_run(config: Mapping[str, Any], cls: type[Method], data: Dataset) -> None:
-    """One forward pass before anything is written: what is wrong with a setting shows here."""
-    if is_streamed(data):
-        config = {**config, "device": "cpu", "precision": "float32"}
-    data.to(config["device"])
-    method = build(cls, config, data)
-    player_parameters(method)
-    program, state = build_program(config, method, data), initial_state(method)
-    with torch.no_grad():
-        for phase in range(len(all_phases(method))):
-            compute_losses(program, state, phase)
+class _Stage:
+    """One stage of a cohort, from the positions stored in its folders to its last step.
 
+    Attributes, each with one entry per run: `steps`, the position; `last_steps`; `record_start`, the step at which the
+    current log record starts. `new_records` are the runs whose next step starts a record.
+    """
 
-def resume(
-    path: str | Path,
-    *,
-    method: type[Method] | None = None,
-    data: Dataset | None = None,
-    device: str | None = None,
-    observe: Callable[[Progress], None] | None = None,
-) -> TrainedModel:
-    """Go on with a run that was interrupted; a finished one is returned as it is."""
-    folder = RunFolder.open(path)
-    config = folder.config
-    config["device"] = find_device(device or config["device"], config["precision"])
-    if folder.finished:
-        return load(path, device=config["device"], method=method, data=data)
-    data = data or load_training_data(folder)
-    cls = variant(method or find_method(config["method"]), config["arguments"])
-    return _fit(folder, config, cls, data, observe)
+    def __init__(
+        self, cohort: Sequence[Run], previous: Sequence[Method | None], number: int, diverged: dict[int, Diverged]
+    ) -> None:
+        self.cohort, self.number, self.diverged = cohort, number, diverged
+        self.final = number == len(stages(cohort[0].cls)) - 1
+        self.methods: list[Method] = []
+        self.programs: list[Program] = []
+        self.states: list[State] = []
+        self.steps: list[int] = []
+        self.last_steps: list[int] = []
+        self.open_records: dict[int, OpenRecord] = {}
+        for k, run in enumerate(cohort):
+            self._add(k, run, previous[k])
+        self.record_start = [
+            self.open_records[k].first_step if k in self.open_records else n for k, n in enumerate(self.steps)
+        ]
+        self.new_records = set(range(len(cohort))) - self.open_records.keys()
+        self.validations: Sequence[ValidationFunction | None] = []
 
+    def _add(self, k: int, run: Run, previous: Method | None) -> None:
+        """Build the method of run `k`, its program, and its state, stored or initial."""
+        config, folder = run.config, run.folder
+        saved = None if folder.finished else saved_stage(folder)
+        method = build(stages(run.cls)[self.number], config, run.data, previous, self.number)
+        if config.init_from and self.number == 0 and saved is None and not folder.finished:
+            init_from(method, config.init_from)
+        state = initial_state(method)
+        if saved == self.number and (record := restore_state(folder, state)):
+            self.open_records[k] = record
+        # A run that is past this stage keeps its place in the fleet, so that the others compute the same.
+        last = 0 if folder.finished or (saved or 0) > self.number or k in self.diverged else config.steps
+        program = build_program(config, method, run.data, self.number)
+        if is_streamed(run.data):
+            program = with_prefetch(program, int(state.step), device_cache_bytes(run.data, config.device))
+        self.programs.append(program._replace(max_step=torch.tensor(last, device=program.seed.device)))
+        self.states.append(state)
+        self.methods.append(method)
+        self.steps.append(int(state.step))
+        self.last_steps.append(last)
 
-def _fit(
-    folder: RunFolder,
-    config: Mapping[str, Any],
-    cls: type[Method],
-    data: Dataset,
-    observe: Callable[[Progress], None] | None,
-) -> TrainedModel:
-    """Every stage in order, from wherever the folder stands."""
-    data = data.to("cpu" if is_streamed(data) else config["device"])
-    begun, method = saved_stage(folder), None
-    with matmul_precision(config["precision"]), record_training_time([folder], config["device"]) as note_time:
-        for stage, stage_cls in enumerate(stages(cls)):
-            method = build(stage_cls, config, data, method, stage)
-            if begun is None or stage >= begun:
-                resumed = begun == stage
-                _fit_stage(folder, config, method, data, stage, resumed=resumed, observe=observe, note_time=note_time)
-    assert method is not None
-    folder.save("weights.safetensors", method.state_dict(), steps=str(config["steps"]), stage=str(stage))
-    return TrainedModel(folder, dict(config), method.eval(), data.to(config["device"]))
+    def make_fleet(self, strategy: str, engine: str) -> Fleet:
+        fleet = make_fleet(self.programs, self.states, strategy=strategy, engine=engine)
+        for k, record in self.open_records.items():
+            fleet.restore_sums(k, *record)
+        return fleet
 
+    def unfinished(self) -> list[int]:
+        """Return the runs that have steps to go."""
+        return [k for k in range(len(self.cohort)) if self.steps[k] < self.last_steps[k] and k not in self.diverged]
 
-def _fit_stage(
-    folder: RunFolder,
-    config: Mapping[str, Any],
-    method: Method,
-    data: Dataset,
-    stage: int,
-    *,
-    resumed: bool,
-    observe: Callable[[Progress], None] | None,
-    note_time: Callable[[], None],
-) -> None:
-    """One stage to its last step; the method ends holding the trained weights."""
-    state = initial_state(method)
-    if resumed:
-        restore_state(folder, state)
-    folder.truncate_log(stage, int(state.step))
-    steps, log_every = config["steps"], config["log_every"]
-    begun_at, began = int(state.step), time.monotonic()
-    if begun_at < steps:
-        program = build_program(config, method, data, stage)
-        if is_streamed(data):
-            program = with_prefetch(program, begun_at, device_cache_bytes(data, config["device"]))
-        runner, validate = make_engine(program, state, config["engine"]), make_validation(method, config, data)
-        done = begun_at
+    def train(self, strategy: str, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> None:
+        """Train to the last steps; `methods` then hold the trained weights."""
+        pairs = list(zip(self.cohort, self.steps, self.last_steps, strict=True))
+        for run, step, _ in pairs:
+            if not run.folder.finished:
+                run.folder.truncate_log(self.number, step)
+        meter.skip(sum(step if last else run.config.steps for run, step, last in pairs))
+        states = self.states
         try:
-            while done < steps:
-                chunk = min(log_every, steps - done)
-                logs = runner.run(chunk)
-                done += chunk
-                _check_finite(logs, done, folder)
-                due = done % config["checkpoint_every"] == 0 or done == steps
-                if due and validate:
-                    load_trained_weights(method, runner.state)
-                    logs = {**logs, **validate()}
-                folder.append_log({"stage": stage, "step": done, **logs})
-                if due:
-                    save_state(folder, runner.state, stage)
-                    note_time()
-                if observe:
-                    rate = (done - begun_at) / max(time.monotonic() - began, 1e-9)
-                    observe(Progress(type(method).__name__, done, steps, rate, (steps - done) / rate, logs))
+            if self.unfinished():
+                states = self._run(self._start(strategy, meter, flag), meter, flag, note_time).states()
         finally:
-            if isinstance(program.sample, DeviceBuffer):
-                program.sample.stream.close()
-        state = runner.state
-    load_trained_weights(method, state)
+            for program in self.programs:
+                if isinstance(program.sample, DeviceBuffer):
+                    program.sample.stream.close()
+        for method, state in zip(self.methods, states, strict=True):
+            load_trained_weights(method, state)
+
+    def _start(self, strategy: str, meter: ProgressMeter, flag: SignalFlag) -> Fleet:
+        """Return the fleet, its step compiled."""
+        flag.check()
+        config = self.cohort[0].config
+        engine = resolve_engine(config.engine, config.device)
+        if engine != "loop":
+            meter.set_message("compiling the training step")
+            self._report(meter, {})
+        fleet = self.make_fleet(strategy, engine)
+        meter.set_message("")
+        meter.start_clock()
+        pairs = zip(self.methods, self.cohort, strict=True)
+        self.validations = [make_validation(method, run.config, run.data) for method, run in pairs]
+        return fleet
+
+    def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> Fleet:
+        """Run the fleet from one boundary of logging, validation or checkpoints to the next."""
+        changed = set[int]()
+        seconds = min(_seconds(run.config.checkpoint_every) for run in self.cohort)
+        due = time.monotonic() + seconds
+
+        def stop() -> bool:
+            return flag.number is not None or time.monotonic() >= due
+
+        while going := self.unfinished():
+            logs = self._advance(fleet, going, meter, stop)
+            changed |= set(going)
+            over = not self.unfinished()
+            if over or stop() or any(self._at(k, self.cohort[k].config.checkpoint_every) for k in going):
+                self._save(fleet, changed, over)
+                note_time()
+                due, changed = time.monotonic() + seconds, set()
+            if not over:
+                flag.check()
+            if logs is not None:
+                self._report(meter, logs)
+        return fleet
+
+    def _advance(
+        self, fleet: Fleet, going: Sequence[int], meter: ProgressMeter, stop: Callable[[], bool]
+    ) -> dict[str, float] | None:
+        """Run the fleet to the next boundary and write the records that are due; return one of them, or None."""
+        most = max(self.last_steps[k] - self.steps[k] for k in going)
+        asked = min(most, *(every - self.steps[k] % every for k in going for every in self._intervals(k)))
+        done = fleet.run(asked, stop=stop, fresh=self.new_records)
+        for k in self.new_records:
+            self.record_start[k] = self.steps[k]
+        for k in going:
+            self.steps[k] = done[k].step
+            if done[k].diverged:
+                name = next((n for n, value in done[k].logs.items() if not math.isfinite(value)), "a logged quantity")
+                self.diverged[k] = Diverged(self.cohort[k].folder, self.cohort[k].config, done[k].step, name)
+        meter.advance(sum(progressed.moved for progressed in done))
+        alive = [k for k in going if k not in self.diverged]
+        self.new_records = {k for k in alive if self._at(k, self.cohort[k].config.log_every)}
+        validated = self._validate(fleet, alive)
+        written: dict[str, float] | None = None if len(alive) == len(going) else {}
+        for k in alive:
+            record = {**(done[k].logs if k in self.new_records else {}), **validated.get(k, {})}
+            if record:
+                self.cohort[k].folder.append_log({"stage": self.number, "step": self.steps[k], **record})
+                written = record
+        return written
+
+    def _intervals(self, k: int) -> list[int]:
+        """Return the numbers of steps after which run `k` logs, validates and writes checkpoints."""
+        config = self.cohort[k].config
+        validated = [config.validate_every] if self.validations[k] else []
+        return [
+            config.log_every,
+            *validated,
+            *([config.checkpoint_every] if isinstance(config.checkpoint_every, int) else []),
+        ]
+
+    def _at(self, k: int, every: int | str) -> bool:
+        """Return True if run `k` stands at a multiple of `every`, or at its end; texts are times, not steps."""
+        return isinstance(every, int) and (self.steps[k] % every == 0 or self.steps[k] == self.last_steps[k])
+
+    def _validate(self, fleet: Fleet, runs: Sequence[int]) -> dict[int, dict[str, float]]:
+        """Return the validation results of the runs that are due."""
+        due = [k for k in runs if self.validations[k] and self._at(k, self.cohort[k].config.validate_every)]
+        states, results = fleet.states() if due else [], {}
+        for k in due:
+            load_trained_weights(self.methods[k], states[k])
+            results[k] = self.validations[k]()  # type: ignore[misc]
+        return results
+
+    def _save(self, fleet: Fleet, changed: Collection[int], over: bool) -> None:
+        """Write checkpoints, except of runs that diverged to a state that is not finite, or whose weights follow."""
+        states = fleet.states()
+        for k in sorted(changed):
+            weights_follow = over and self.final and not self.cohort[k].config.keep_state and k not in self.diverged
+            if not weights_follow and (k not in self.diverged or fleet.freezes):
+                open_record = None if k in self.new_records else OpenRecord(fleet.sums(k), self.record_start[k])
+                save_state(self.cohort[k].folder, states[k], self.number, open_record)
+
+    def _report(self, meter: ProgressMeter, logs: dict[str, float]) -> None:
+        unfinished, stage = self.unfinished(), type(self.methods[0]).__name__
+        finished = len(self.cohort) - len(unfinished) - len(self.diverged) if self.final else 0
+        step = min((self.steps[k] for k in unfinished), default=max(self.steps))
+        logs = logs if len(self.cohort) == 1 else {}
+        steps = max(run.config.steps for run in self.cohort)
+        meter.report(stage, step, steps, logs, finished=finished, diverged=len(self.diverged))
 
 
-def _check_finite(logs: Mapping[str, float], step: int, folder: RunFolder) -> None:
-    broken = [name for name, value in logs.items() if not math.isfinite(value)]
-    if broken:
-        raise UserError(
-            f"training diverged: {broken[0]} is not finite by step {step} of run '{folder.path}'; "
-            "use a smaller lr, or clip (for instance clip=10)"
-        )
-
-
-def default_folder(config: Mapping[str, Any]) -> Path:
-    return Path("runs") / f"{config['method']}-{data_label(config)}-seed{config['seed']}"
-
-
-def data_label(config: Mapping[str, Any]) -> str:
-    """The data's name in a file name: of your own, that of the folder or file."""
-    path = config["data_options"].get("path")
-    return Path(str(path)).stem if path and config["data"] in USER_DATASETS else str(config["data"])
+def _seconds(checkpoint_every: int | str) -> float:
+    return float(checkpoint_every[:-1]) if isinstance(checkpoint_every, str) else math.inf

@@ -220,8 +220,8 @@ def test_in_a_run(tmp_path):
     """The words reach the batches of a run and its config; a method without need of them refuses them."""
     options = dict(steps=2, batch=4, net="small", latents=3)
     run = uw.train("ada_gvae", "digits", supervision="pairs(share=['digit'])", out=tmp_path / "run", **options)
-    assert run.config["supervision"] == "pairs(share=['digit'])"
-    assert uw.load(tmp_path / "run").config["supervision"] == "pairs(share=['digit'])"
+    assert run.config.supervision == "pairs(share=['digit'])"
+    assert uw.load(tmp_path / "run").config.supervision == "pairs(share=['digit'])"
     with pytest.raises(UserError, match="needs only x"):
         uw.train("vae", "digits", supervision="labels(n=10)", out=tmp_path / "two", **options)
     with pytest.raises(UserError, match="'digt' does not exist; did you mean 'digit'"):

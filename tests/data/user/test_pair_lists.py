@@ -165,7 +165,7 @@ def test_a_run_remembers_its_pairs(root, monkeypatch):
     run = uw.train("ada_gvae", data, supervision="pairs(file='pairs.csv')", out=out, **TINY)
     text = json.loads((out / "config.json").read_text())["supervision"]
     assert (
-        text == run.config["supervision"] == resolve_pairs_file("pairs(file='pairs.csv')") == resolve_pairs_file(text)
+        text == run.config.supervision == resolve_pairs_file("pairs(file='pairs.csv')") == resolve_pairs_file(text)
     )
     monkeypatch.chdir("/")
     again = Sampler(uw.load(out).data, ("x", "pair"), text)
@@ -237,9 +237,9 @@ def test_groups_inside_the_folder_and_a_run_on_them(root):
     assert set(data.source_info.scan.bad) == {"b/broken.png"}
     out = root.parent / "run"
     run = uw.train("ml_vae", data, supervision="groups(by=['group'], size=2)", out=out, **TINY)
-    assert run.config["data_options"]["groups"] == str(root / "groups.csv")
+    assert run.config.data_options["groups"] == str(root / "groups.csv")
     assert uw.load(out).data.factor_names == ("folder", "group")
-    assert run.config["left_out"] == skipped_files(data) == skipped_files(load_data("split", data=data, part="train"))
+    assert run.config.notices == skipped_files(data) == skipped_files(load_data("split", data=data, part="train"))
     assert [line.partition(":")[0] for line in skipped_files(data)] == [
         "skipped 1 file",
         "1 group has one picture only and cannot be trained on",

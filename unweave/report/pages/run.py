@@ -13,6 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from unweave.config import RunConfig
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation, evaluate
 from unweave.methods import METHODS
@@ -20,7 +21,6 @@ from unweave.metrics import METRICS
 from unweave.model import TrainedModel, checkpoint_step, load
 from unweave.report import words
 from unweave.report.charts.curves import Curve, charts, columns, read_curves
-from unweave.report.command import command_parts
 from unweave.report.images import (
     Picture,
     adjusted_information,
@@ -111,8 +111,8 @@ def _starts(runs: Sequence[Run]) -> int:
 
 
 def _title(runs: Sequence[Run]) -> str:
-    methods = list(dict.fromkeys(words.method_title(run.trained.config["method"]) for run in runs))
-    data = list(dict.fromkeys(run.trained.config["data"] for run in runs))
+    methods = list(dict.fromkeys(words.method_title(run.trained.config.method) for run in runs))
+    data = list(dict.fromkeys(run.trained.config.data for run in runs))
     names = words.join_words(methods) if len(methods) <= 3 else f"{len(methods)} methods"
     return f"{names} on {words.join_words(data)}"
 
@@ -122,14 +122,14 @@ def _title(runs: Sequence[Run]) -> str:
 
 def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[str, Any]:
     trained, result, config = run.trained, run.result, run.trained.config
-    cls = METHODS.get(config["method"])
+    cls = METHODS.get(config.method)
     side = 6 if starts > 1 else 4  # images down and across a grid of swaps
     return {
         "number": number,
         "label": label,
         "folder": trained.folder.path.name,
         "run_summary": words.run_summary(config, trained.data, trained.method.needs, run.done),
-        "about": words.method_about(config["method"]),
+        "about": words.method_about(config.method),
         "facts": _facts(config, trained.folder.training_time),
         "scores": _scores(result),
         "used": _used(trained, result),
@@ -146,12 +146,12 @@ def _section(run: Run, number: int, label: str, seed: int, starts: int) -> dict[
         "factors": [words.pretty(name) for name in result.factor_names],
         "rows": _counted(result),
         "charts": charts([run.curves]),
-        "command": command_parts(config) if cls else None,
-        "device": config["device"],
+        "command": config.command() if cls else None,
+        "device": config.device,
         "paper": cls.paper if cls else "",
         "equation": type(trained.method).equation,
-        "settings": words.settings_of(config),
-        "config": json.dumps(config, indent=2),
+        "settings": config.shown_settings(),
+        "config": json.dumps(config.to_json(), indent=2),
     }
 
 
@@ -161,11 +161,11 @@ def _used(trained: TrainedModel, result: Evaluation) -> tuple[int, int]:
     return int(result.active[counted].sum()), sum(counted)
 
 
-def _facts(config: dict[str, Any], took: dict[str, Any]) -> list[str]:
-    versions = config.get("versions", {})
+def _facts(config: RunConfig, took: dict[str, Any]) -> list[str]:
+    versions = config.versions
     names = (("unweave", "Unweave"), ("torch", "PyTorch"), ("python", "Python"), ("git", "commit"))
     told = [f"{shown} {versions[name]}" for name, shown in names if versions.get(name)]
-    return [words.when(config.get("created", "")), words.trained_in(took) or config["device"], *told]
+    return [words.when(config.created), words.trained_in(took) or config.device, *told]
 
 
 def _scores(result: Evaluation) -> list[dict[str, Any]]:
@@ -252,7 +252,7 @@ def _matrix(trained: TrainedModel, result: Evaluation) -> list[dict[str, Any]]:
 def _comparison(runs: Sequence[Run], labels: Sequence[str]) -> dict[str, Any]:
     configs = [run.trained.config for run in runs]
     results = [run.result for run in runs]
-    same_data = len({(c["data"], json.dumps(c["data_options"], sort_keys=True)) for c in configs}) == 1
+    same_data = len({(c.data, json.dumps(c.data_options, sort_keys=True)) for c in configs}) == 1
     columns = [(METRICS[name].title, [r.scores.get(name, math.nan) for r in results]) for name in results[0].scores]
     return {
         "sentences": words.comparison(labels, results, same_data),
@@ -274,7 +274,7 @@ def _marked(values: Sequence[float], comparable: bool, sign: int = 1, digits: in
 
 def _lost(runs: Sequence[Run], same_data: bool) -> list[tuple[float, bool]] | None:
     """The last logged reconstruction error of each run, where they are errors of the same kind."""
-    kinds = {run.trained.config["arguments"].get("likelihood") for run in runs}
+    kinds = {run.trained.config.arguments.get("likelihood") for run in runs}
     if not same_data or len(kinds) > 1 or not all("recon" in run.curves for run in runs):
         return None
     return _marked([float(run.curves["recon"].values[-1]) for run in runs], same_data, sign=-1, digits=1)

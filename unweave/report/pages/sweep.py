@@ -12,6 +12,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from unweave.config import read_config
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
 from unweave.methods import METHODS
@@ -19,7 +20,6 @@ from unweave.metrics import agreement
 from unweave.model import load
 from unweave.report.charts.agreement import hundredths, order_by_agreement, short_title
 from unweave.report.charts.strip_plot import facets
-from unweave.report.command import command_parts
 from unweave.report.pages.run import HERE, _latents, _marked
 from unweave.report.sweep_summary import (
     Family,
@@ -235,8 +235,8 @@ def _shown(run: str) -> dict[str, Any]:
     """What the run's folder still gives: pictures, a command, or why there are none."""
     shown: dict[str, Any] = {"latents": [], "command": None, "note": ""}
     try:
-        config = RunFolder.open(run).config
-        shown["command"] = command_parts(config) if config["method"] in METHODS else None
+        config = read_config(RunFolder.open(run))
+        shown["command"] = config.command() if config.method in METHODS else None
         trained = load(run)
         latents = _latents(trained, evaluate(trained, metrics=(), save=False), seed=0, starts=1)
         shown["latents"] = [latent for latent in latents if latent["alive"]]

@@ -73,7 +73,7 @@ def _knowledge_rows(known: PartInformation) -> list[dict[str, Any]]:
 
 def _accuracy_panel(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
     """How often the groups' class is told, if the supervision says what groups are and they are not too many."""
-    by = shared_factors(trained.config["supervision"], trained.data)
+    by = shared_factors(trained.config.supervision, trained.data)
     if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MOST_CLASSES:
         return None
     try:

@@ -71,7 +71,7 @@ def label_names(trained: TrainedModel) -> list[tuple[str, list[str]]]:
 
 
 def _used(trained: TrainedModel) -> LabelledSet | None:
-    return labelled_set(trained.data, trained.config["supervision"], trained.config["seed"])
+    return labelled_set(trained.data, trained.config.supervision, trained.config.seed)
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------
@@ -157,9 +157,9 @@ def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
 
 def _unlabelled(trained: TrainedModel, seed: int) -> tuple[Tensor, np.ndarray, bool]:
     """Observations that have no label in this run, what it would be without mistakes, and whether there are any."""
-    data, spec = trained.data, read_supervision(trained.config["supervision"], trained.data)
+    data, spec = trained.data, read_supervision(trained.config.supervision, trained.data)
     assert isinstance(spec, Labels)
-    chosen = torch.tensor(trained.config["seed"] if spec.seed is None else spec.seed, device=data_device(data))
+    chosen = torch.tensor(trained.config.seed if spec.seed is None else spec.seed, device=data_device(data))
     labelled = LabelledSet(data, spec, chosen).table[0]
     everything = spec._replace(n=data.size, noise=0.0, balanced=False)
     index_N, labels_NL = LabelledSet(data, everything, chosen).table

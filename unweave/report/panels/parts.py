@@ -43,7 +43,7 @@ def part_information(trained: TrainedModel, result: Evaluation) -> PartInformati
         for known_ZK in (adjusted_information(result), normalized_information(result))
     )
     unowned = (-1,) * len(result.factor_names)
-    owners = owners_of(trained.config["supervision"], trained.data) if len(parts) == 2 else unowned
+    owners = owners_of(trained.config.supervision, trained.data) if len(parts) == 2 else unowned
     return PartInformation(parts, result.factor_names, share_PK, counted_PK, owners)
 
 

@@ -105,12 +105,12 @@ def interpolations(
 
 def is_grouped(trained: TrainedModel) -> bool:
     """Whether the run was shown groups."""
-    return isinstance(read_supervision(trained.config["supervision"], trained.data), Groups)
+    return isinstance(read_supervision(trained.config.supervision, trained.data), Groups)
 
 
 def _drawn_groups(trained: TrainedModel, count: int, seed: int) -> torch.Tensor:
     """Observations of different groups as the run's supervision draws them [B, G]; single ones where it draws none."""
-    data, text = trained.data, trained.config["supervision"]
+    data, text = trained.data, trained.config.supervision
     device = data_device(data)
     if not is_grouped(trained):
         index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:count]
@@ -143,7 +143,7 @@ def _differences(trained: TrainedModel, one: torch.Tensor, other: torch.Tensor) 
     before, after = data.factors(torch.stack([one, other])).tolist()
     return [
         f"{pretty(data.factor_names[k])} {class_name(data, k, before[k])} → {class_name(data, k, after[k])}"
-        for k in shared_factors(trained.config["supervision"], data)
+        for k in shared_factors(trained.config.supervision, data)
         if before[k] != after[k]
     ][:NAMED]
 

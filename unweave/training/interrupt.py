@@ -1,0 +1,49 @@
+"""SIGINT and SIGTERM during training: finish the current step, write a checkpoint, then stop."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from unweave.errors import Interrupted
+
+
+class SignalFlag:
+    """Remembers the first signal; a second one raises KeyboardInterrupt at once. `paths` are the runs in training."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = paths
+        self.number: int | None = None
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        if self.number is not None:
+            raise KeyboardInterrupt
+        self.number = number
+
+    def check(self) -> None:
+        """Raise `Interrupted`, with the command that resumes the runs, if a signal was received."""
+        if self.number is not None:
+            parents = {path.parent for path in self.paths}
+            place = self.paths[0] if len(self.paths) == 1 else parents.pop() if len(parents) == 1 else None
+            command = ["unweave", "train", "--resume", str(place)] if place else []
+            raise Interrupted(self.number, shlex.join(command))
+
+
+@contextmanager
+def catch_signals(paths: Sequence[Path]) -> Iterator[SignalFlag]:
+    """Catch SIGINT and SIGTERM, unless the program handles or ignores them itself."""
+    flag, before = SignalFlag(paths), {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+                before[number] = signal.signal(number, flag.receive)
+    try:
+        yield flag
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

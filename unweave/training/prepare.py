@@ -1,0 +1,127 @@
+"""Check the options of a run and complete its configuration, before anything is written."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from unweave.config import RunConfig, resolve, split_options
+from unweave.config.optimizers import resolve_optimizers
+from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
+from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
+from unweave.data.metadata import dataset_metadata
+from unweave.data.supervision.label_mapping import describe_labels
+from unweave.data.supervision.specs import check_needs, default_supervision
+from unweave.data.user.inspection import data_warnings, skipped_files
+from unweave.data.user.pair_lists import resolve_pairs_file
+from unweave.engine.loop import compute_losses
+from unweave.engine.program import initial_state
+from unweave.errors import UserError, UserNotice, invalid
+from unweave.methods import METHODS, variant
+from unweave.model import load_weights
+from unweave.nn.networks import weight_init
+from unweave.runs import RunFolder, environment
+from unweave.training.build import build, build_program, find_device, find_method, is_streamed, probe_method
+from unweave.training.cohort import Run
+
+
+def prepare(
+    method: str | type[Method], data: str | Dataset = "sprites", *, out: str | Path | None = None, **given: Any
+) -> Run:
+    """Return a run with every option checked and its configuration complete; nothing is written.
+
+    `given` are options of `train` (the fields of `RunConfig`) and settings of the method.
+    """
+    plain = find_method(method)
+    options, settings = split_options(given)
+    cls = variant(plain, settings)
+    arguments, hyper = resolve(cls, settings)
+    options["device"] = find_device(options["device"], options["precision"])
+    data = load_data(data)
+    options["supervision"], options["init"] = (
+        _supervision(plain, cls, data, arguments, options),
+        options["init"].strip(),
+    )
+    for line in [*data_warnings(data), *describe_labels(options["supervision"], data)]:
+        warnings.warn(line, UserNotice, stacklevel=3)
+    config = RunConfig(
+        method=next((name for name, known in METHODS.items() if known is plain), cls.__name__),
+        arguments=arguments,
+        hyper=hyper,
+        data=data.name,
+        data_options=data.options,
+        optimizers=resolve_optimizers(cls, options["lr"], options["clip"], options["optimizer"]),
+        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        versions=environment(),
+        notices=skipped_files(data),
+        **options,
+    )
+    if config.init_from:
+        config = config.replace(init_from=str(RunFolder.open(config.init_from).path.resolve()))
+    return Run(RunFolder(out or default_folder(config)), config, cls, data)
+
+
+def _supervision(
+    plain: type[Method], cls: type[Method], data: Dataset, arguments: dict[str, Any], options: dict[str, Any]
+) -> str:
+    """Return the complete text of the supervision; raise if the method lacks some, or has no use for it."""
+    text = options["supervision"] and resolve_pairs_file(options["supervision"])
+    for stage in stages(cls):  # what a later stage lacks is reported now
+        if is_supervised(stage.needs) and cls is plain:  # `semi_supervised` reports by itself what it lacks
+            check_needs(text or default_supervision(stage.needs), stage.needs, data)
+    with weight_init(options["init"]) as weights:
+        probe = probe_method(cls, supervised_info(data, text or "none"), arguments)
+    if weights.deviation is not None and not weights.used:
+        raise invalid("init", options["init"], "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
+    return default_supervision(probe.needs) if text is None else text
+
+
+def dry_run(run: Run) -> None:
+    """Run one forward pass on the first batch, so that an invalid setting is reported before anything is written."""
+    config, data = run.config, run.data
+    if is_streamed(data):
+        config = config.replace(device="cpu", precision="float32")
+    data.to(config.device)
+    method = build(run.cls, config, data)
+    if config.init_from:
+        init_from(method, config.init_from)
+    player_parameters(method)
+    program, state = build_program(config, method, data), initial_state(method)
+    with torch.no_grad():
+        for phase in range(len(all_phases(method))):
+            compute_losses(program, state, phase)
+
+
+def init_from(method: Method, path: str) -> list[str]:
+    """Copy the weights of another run that have the same names; return the names of those that it lacks."""
+    weights, own = load_weights(RunFolder.open(path))[0], method.state_dict()
+    shared = {name: weights[name] for name in own if name in weights}
+    for name, tensor in shared.items():
+        if tensor.shape != own[name].shape:
+            accepted = f"a run whose {name} has shape {tuple(own[name].shape)}"
+            message = f"init_from '{path}' does not fit: its {name} has shape {tuple(tensor.shape)}, not "
+            raise UserError(message + f"{tuple(own[name].shape)}", argument="init_from", value=path, accepted=accepted)
+    if not shared:
+        raise invalid("init_from", path, f"a run that shares weights with {type(method).__name__}")
+    method.load_state_dict(shared, strict=False)
+    return [name for name in own if name not in shared]
+
+
+def create_folder(run: Run) -> None:
+    """Create the folder of a run that starts."""
+    metadata = dataset_metadata(run.data, run.config.supervision, run.config.seed)
+    RunFolder.create(run.folder.path, run.config.to_json(), metadata)
+
+
+def default_folder(config: RunConfig) -> Path:
+    return Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
+
+
+def data_label(config: RunConfig) -> str:
+    """Return the name of the data in file names: for user data, that of the folder or file."""
+    path = config.data_options.get("path")
+    return Path(str(path)).stem if path and config.data in USER_DATASETS else config.data

@@ -1,0 +1,72 @@
+"""Train one run, or resume it: `unweave.train` and `unweave.resume`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from unweave.config import train_parameters
+from unweave.contract import Method
+from unweave.data import Dataset
+from unweave.errors import UserError
+from unweave.model import Diverged, TrainedModel
+from unweave.training.prepare import create_folder, dry_run, prepare
+from unweave.training.progress import ProgressCallback
+from unweave.training.sweep import reopen
+from unweave.training.trainer import Result, train_all
+
+
+def train(
+    method: str | type[Method],
+    data: str | Dataset = "sprites",
+    *,
+    out: str | Path | None = None,
+    observe: ProgressCallback | None = None,
+    **options: Any,
+) -> TrainedModel:
+    """Train a method on a data set into a run folder and return the model.
+
+    `options` are the fields of `RunConfig` that are declared as options, such as steps=20_000, and the settings of the
+    method, such as beta=4. `observe` is called with a `Progress` after each log record.
+    """
+    run = prepare(method, data, out=out, **options)
+    dry_run(run)
+    create_folder(run)
+    return _trained(train_all([run], observe=observe)[0])
+
+
+def resume(
+    path: str | Path,
+    *,
+    method: type[Method] | None = None,
+    data: Dataset | None = None,
+    device: str | None = None,
+    steps: int | None = None,
+    observe: ProgressCallback | None = None,
+) -> TrainedModel:
+    """Continue an interrupted run, or extend one that kept its state to `steps`; return a finished one unchanged."""
+    run = reopen(path, method=method, data=data, device=device, steps=steps)
+    return _trained(train_all([run], observe=observe)[0])
+
+
+def _trained(result: Result) -> TrainedModel:
+    if isinstance(result, Diverged):
+        raise UserError(
+            f"training diverged: {result.quantity} is not finite by step {result.step} of run '{result.folder.path}'; "
+            "use a smaller lr, or clip (for instance clip=10)",
+            argument="lr",
+            value=result.config.lr,
+            accepted="a smaller learning rate, or clip",
+        )
+    return result
+
+
+def _signature() -> inspect.Signature:
+    """Return the signature of `train` with its options and their defaults."""
+    own = list(inspect.signature(train).parameters.values())
+    settings = inspect.Parameter("settings", inspect.Parameter.VAR_KEYWORD, annotation=Any)
+    return inspect.Signature([*own[:-1], *train_parameters(), settings], return_annotation=TrainedModel)
+
+
+train.__signature__ = _signature()  # type: ignore[attr-defined]
