@@ -1,21 +1,29 @@
-"""The command line that trains a run again: what it says, read back, is the run."""
+"""RunConfig: its JSON, the command that repeats a run, and what distinguishes two runs."""
 
+import inspect
+import json
 import shlex
 
 import pytest
+from raises import raises
 
 import unweave as uw
-from unweave.config import resolve
+from unweave.config import OPTIONS, RunConfig, option_default, read_config, resolve
+from unweave.config.optimizers import resolve_optimizers
 from unweave.methods import METHODS
 from unweave.report import repeat_command
-from unweave.training.build import optimizer_settings
-from unweave.training.trainer import prepare
+from unweave.training.prepare import create_folder, prepare
 
 TINY = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "log_every": 1, "device": "cpu"}
 
 
+@pytest.fixture
+def run(tmp_path):
+    return prepare("beta_vae", "digits(size=8)", out=tmp_path / "run", lr="linear(1e-3, 1e-5, 3)", **TINY)
+
+
 def parsed(command):
-    """A command line as the arguments of train()."""
+    """Return the method, the options and the settings of a command line."""
     words = shlex.split(command)
     assert words[:2] == ["unweave", "train"]
     options, settings = {}, {}
@@ -23,22 +31,26 @@ def parsed(command):
         if name == "--set":
             key, _, settings[key] = value.partition("=")
         else:
-            options[name[2:]] = value
+            options[name[2:].replace("-", "_")] = value
     return words[2], options, settings
+
+
+def numbers(options):
+    return {name: int(options.pop(name)) for name in ("steps", "batch", "seed")}
 
 
 def test_command_repeats_the_run(tmp_path):
     given = {"beta": "linear(0, 4.5, 1000, 20)", "lr": "linear(1e-3, 1e-05, 3)", "clip": 2.5, "init": "normal(0.01)"}
     given |= {"likelihood": "gaussian"}
     config = uw.train("beta_vae", "digits(size=8)", out=tmp_path / "a", **TINY, **given).config
-    assert repeat_command({**config, "precision": "bf16", "engine": "loop"}).endswith("--precision bf16 --engine loop")
+    changed = config.replace(precision="bf16", engine="loop")
+    assert repeat_command(changed).endswith("--precision bf16 --engine loop")
     method, options, settings = parsed(repeat_command(config))
     assert settings["beta"] == "linear(0,4.5,1000,20)"
     assert settings["likelihood"] == "gaussian"
-    numbers = {name: int(options.pop(name)) for name in ("steps", "batch", "seed")}
     options["clip"] = float(options["clip"])
-    again = uw.train(method, out=tmp_path / "b", log_every=1, device="cpu", **numbers, **options, **settings).config
-    assert {**again, "created": 0} == {**config, "created": 0}
+    again = uw.train(method, out=tmp_path / "b", log_every=1, device="cpu", **numbers(options), **options, **settings)
+    assert again.config.replace(created="") == config.replace(created="")
     assert (tmp_path / "a" / "log.jsonl").read_text() == (tmp_path / "b" / "log.jsonl").read_text()
 
 
@@ -46,38 +58,110 @@ def test_command_repeats_the_run(tmp_path):
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_command_repeats_the_optimizer(lr, optimizer):
     options = dict(supervision="labels(n=9)", net="mlp", device="cpu", lr=lr, optimizer=optimizer)
-    config, _, _ = prepare("aae_semi", "digits", **options)
+    config = prepare("aae_semi", "digits", **options).config
     _, options, _ = parsed(repeat_command(config))
     assert ("lr" in options) is (lr is not None) and options.get("optimizer", "adam") == optimizer
-    again = optimizer_settings(METHODS["aae_semi"], options.get("lr"), 0.0, optimizer)
-    assert again.keys() == config["optimizer"].keys()
-    for player, settings in again.items():
-        assert settings.pop("lr") == pytest.approx(config["optimizer"][player].pop("lr"), rel=1e-9)
-        assert settings == config["optimizer"][player]
+    again = resolve_optimizers(METHODS["aae_semi"], options.get("lr"), 0.0, optimizer)
+    assert again == config.optimizers
 
 
-def test_command_of_two_stages_says_no_rate_that_is_their_own():
-    config, _, _ = prepare("m1", "digits", supervision="labels(n=9)", net="mlp", device="cpu")
+def test_command_of_two_stages_leaves_out_their_own_rates():
+    config = prepare("m1", "digits", supervision="labels(n=9)", net="mlp", device="cpu").config
     assert "lr" not in parsed(repeat_command(config))[1]
 
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_command_leaves_defaults_out_and_keeps_the_rest(name):
-    fixed, hyper = resolve(METHODS[name], {"latents": 7})
-    optimizer_defaults = {
-        p: {"lr": 1e-4, "clip": 0.0, **METHODS[name].optimizer_defaults.get(p, {})} for p in METHODS[name].players
-    }
-    config = {"method": name, "arguments": fixed, "hyper": hyper, "data": "sprites", "supervision": "pairs(k=1)",
-              "data_options": {"size": 32, "antialias": 1}, "steps": 5, "batch": 64, "seed": 3,
-              "optimizer": optimizer_defaults, "precision": "float32", "engine": "auto"}  # fmt: skip
+    arguments, hyper = resolve(METHODS[name], {"latents": 7})
+    optimizers = resolve_optimizers(METHODS[name])
+    options = {"supervision": "pairs(k=1)", "steps": 5, "seed": 3}
+    data = {"data": "sprites", "data_options": {"size": 32, "antialias": 1}}
+    config = RunConfig(method=name, arguments=arguments, hyper=hyper, optimizers=optimizers, **data, **options)
     method, options, settings = parsed(repeat_command(config))
     assert method == name
-    assert options == {
-        "data": "sprites(size=32)",
-        "supervision": "pairs(k=1)",
-        "steps": "5",
-        "batch": "64",
-        "seed": "3",
-    }
-    assert resolve(METHODS[name], settings) == (fixed, hyper)
+    assert numbers(options) == {"steps": 5, "batch": 64, "seed": 3}
+    assert options == {"data": "sprites(size=32)", "supervision": "pairs(k=1)"}
+    assert resolve(METHODS[name], settings) == (arguments, hyper)
     assert "net" not in settings
+
+
+def test_json_round_trip(run):
+    stored = json.loads(json.dumps(run.config.to_json()))
+    assert stored["format"] == 2
+    assert RunConfig.from_json(stored) == run.config
+    create_folder(run)
+    assert read_config(run.folder) == run.config
+
+
+def test_a_newer_format_and_a_damaged_file_are_errors(run):
+    create_folder(run)
+    stored = run.folder.read_json("config.json")
+    run.folder.write_json("config.json", {**stored, "format": 99})
+    with raises("run", value=str(run.folder.path)):
+        read_config(run.folder)
+    for damaged in ([], {}, {**stored, "format": 1}):
+        run.folder.write_json("config.json", damaged)
+        with raises("run", value=str(run.folder.path)):
+            read_config(run.folder)
+
+
+def test_replicas_of_a_fleet_may_differ_in_seed_rates_and_hyperparameters_only(run):
+    def key(**given):
+        return prepare("beta_vae", run.data, **{**TINY, "lr": 1e-3, **given}).config.cohort_key()
+
+    assert key() == key(seed=5) == key(lr=0.1) == key(beta=7.0) == key(steps=9) == key(init="normal(0.1)")
+    assert key(clip=1) == key(clip=2)
+    different = [key(), key(batch=8), key(latents=4), key(optimizer="sgd"), key(log_every=2), key(clip=1)]
+    assert len(set(different)) == len(different)
+
+
+def test_difference_names_the_first_field_of_another_run(run):
+    config = run.config
+    assert config.difference(config.replace(device="cuda", created="later", checkpoint_every=7, engine="loop")) == ""
+    assert config.difference(config.replace(steps=9)) == "steps"
+    assert config.difference(config.replace(hyper={"beta": 2.0})) == "hyper"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", 1.5),
+        ("steps", "a"),
+        ("batch", None),
+        ("batch", 1),
+        ("seed", 2**62),
+        ("seed", True),
+        ("lr", -1),
+        ("lr", "x"),
+        ("clip", "a"),
+        ("clip", -1),
+        ("optimizer", "adma"),
+        ("engine", "slow"),
+        ("precision", "float16"),
+        ("log_every", 0),
+        ("validate_every", 0),
+        ("checkpoint_every", 0),
+        ("checkpoint_every", "30m"),
+        ("checkpoint_every", "-1s"),
+    ],
+)
+def test_invalid_options_are_refused_before_anything_is_written(name, value, tmp_path):
+    with raises(name):
+        uw.train("vae", "digits(size=16)", net="small", **{name: value}, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"), [(500, 500), ("500", 500), ("30s", "30s"), ("0.5s", "0.5s"), (" 2s ", "2s"), ("0s", "0s")]
+)
+def test_checkpoint_intervals_are_steps_or_seconds(given, stored):
+    assert OPTIONS["checkpoint_every"].check("checkpoint_every", given) == stored
+
+
+def test_the_keywords_of_train_are_the_declared_options():
+    parameters = inspect.signature(uw.train).parameters
+    assert {name: parameters[name].default for name in OPTIONS} == {name: option_default(name) for name in OPTIONS}
+
+
+def test_an_earlier_option_name_is_accepted(tmp_path):
+    assert prepare("vae", "digits(size=16)", start="normal(0.1)", net="small").config.init == "normal(0.1)"

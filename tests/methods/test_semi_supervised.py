@@ -20,8 +20,8 @@ from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.discriminator import Discriminator
 from unweave.ops.label_terms import LABEL_TERMS
 from unweave.training.build import build, build_program
-from unweave.training.sweep import resume_all
 from unweave.training.prepare import prepare
+from unweave.training.sweep import resume_all
 
 COMPOSE = ["vae", "beta_vae", "annealed_vae", "factor_vae", "beta_tcvae", "dip_vae_i", "dip_vae_ii", "info_vae"]
 TINY = {"net": "small", "latents": 4, "batch": 8, "steps": 6, "log_every": 2, "device": "cpu"}
@@ -180,7 +180,7 @@ def test_killed_and_resumed_loaded_and_repeated(tmp_path):
         assert whole.folder.logs() == resumed.folder.logs()
     assert (whole.config.method, whole.config.arguments["semi_supervised"]) == ("beta_vae", "l2")
     assert {"semi_supervised=l2", "gamma_sup=linear(0,8,4,0)"} <= {
-        word.strip("'") for part in command_parts(whole.config) for word in part.split()
+        word.strip("'") for part in whole.config.command() for word in part.split()
     }
 
 

@@ -1,7 +1,5 @@
 """Every study stands: its runs can be trained, its published numbers say where they are from."""
 
-import importlib
-import inspect
 import math
 
 import pytest
@@ -9,10 +7,12 @@ from tiny_mnist import write_mnist
 
 from unweave.config import resolve, split_options
 from unweave.data import load_data
+from unweave.methods import METHODS
 from unweave.metrics import METRICS
 from unweave.studies import STUDIES
 from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
 from unweave.studies.work import folder_name, group_compatible_runs
+from unweave.training.prepare import prepare
 
 # What no metric gives: test errors in per cent, likelihoods in nats of images of 32 x 32.
 HIGHEST = {"kingma2014": 100, "makhzani2015": 100, "zhao2019": 710}

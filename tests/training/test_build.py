@@ -4,8 +4,8 @@ import pytest
 import torch
 from raises import raises
 
-from unweave.methods import METHODS
 from unweave.config.optimizers import parse_rate, resolve_optimizers
+from unweave.methods import METHODS
 from unweave.training.build import matmul_precision
 
 

@@ -10,12 +10,15 @@ import time
 
 import pytest
 import torch
+from raises import raises
 
 import unweave as uw
-from unweave.engine.replicas import BatchedFleet
+from unweave.engine.loop import LoopEngine
 from unweave.model import Diverged
 from unweave.runs import RunFolder
-from unweave.training import cohort
+from unweave.training import trainer
+from unweave.training.cohort import group_into_cohorts
+from unweave.training.prepare import prepare
 from unweave.training.sweep import expand, fit
 
 SMALL = {"method": "beta_vae", "data": "rooms(size=8)", "net": "small", "latents": 4, "batch": 8, "device": "cpu"}
@@ -48,7 +51,7 @@ def test_each_run_ends_as_the_folder_it_would_have_alone(tmp_path, strategy):
             p.name for p in alone.folder.path.iterdir()
         )
         assert distance(weights(trained.folder.path), weights(alone.folder.path)) < 1e-5
-        ours, theirs = ({**f.config, "created": ""} for f in (trained.folder, alone.folder))
+        ours, theirs = (model.config.replace(created="") for model in (trained, alone))
         assert ours == theirs
         for mine, its in zip(trained.folder.logs(), alone.folder.logs(), strict=True):
             assert mine == pytest.approx(its, rel=1e-4, abs=1e-4)
@@ -89,28 +92,33 @@ def test_replicas_stop_at_their_own_steps(tmp_path):
 
 def test_no_step_is_computed_past_the_last(tmp_path, monkeypatch):
     """Records are made every 1,000 steps, the runs have 5 and 7."""
-    asked, run = [], BatchedFleet.run
-    monkeypatch.setattr(BatchedFleet, "run", lambda self, steps: asked.append(steps) or run(self, steps))
+    made, advance = [], LoopEngine.advance
+
+    def record(self, steps, stop=None):
+        made.append(advance(self, steps, stop))
+        return made[-1]
+
+    monkeypatch.setattr(LoopEngine, "advance", record)
     fit(
         [{**QUICK, "steps": 5 + 2 * seed, "log_every": 1000, "seed": seed} for seed in (0, 1)],
         out=tmp_path,
         strategy="batched",
     )
-    assert asked == [7]
+    assert sum(made) == 7
 
 
 def test_a_poisoned_replica_leaves_its_neighbours_untouched(tmp_path):
     rates = [1e-3, 1e-3, 1e-3]
     healthy = fit([{**QUICK, "lr": r, "seed": s} for s, r in enumerate(rates)], out=tmp_path / "a", strategy="batched")
     rates[1] = 1e12
-    told = []
+    seen = []
     poisoned = fit(
         [{**QUICK, "lr": r, "seed": s, "out": tmp_path / f"b{s}"} for s, r in enumerate(rates)],
         strategy="batched",
-        observe=told.append,
+        observe=seen.append,
     )
     assert isinstance(poisoned[1], Diverged) and not poisoned[1].folder.finished
-    assert told[-1].diverged == 1 and told[-1].finished == 2
+    assert seen[-1].diverged == 1 and seen[-1].finished == 2
     for k in (0, 2):
         ours, theirs = (weights(f[k].folder.path) for f in (poisoned, healthy))
         assert all(torch.equal(ours[n], theirs[n]) for n in theirs)
@@ -120,9 +128,9 @@ def test_a_poisoned_replica_leaves_its_neighbours_untouched(tmp_path):
 
 SCRIPT = """
 import sys, json
-from unweave.training import cohort, sweep as fleet
-cohort.SECONDS_BETWEEN_CHECKPOINTS = 0.0
-fleet.fit(json.loads(sys.argv[1]), out=sys.argv[2], strategy="batched", resume=True)
+from unweave.training import sweep
+runs = [{**run, "checkpoint_every": "0s"} for run in json.loads(sys.argv[1])]
+sweep.fit(runs, out=sys.argv[2], strategy="batched", resume=True)
 """
 
 
@@ -179,39 +187,46 @@ def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch)
     fit([QUICK], out=tmp_path)
     data, order = uw.load_data("rooms(size=8)"), []
     monkeypatch.setattr(type(data), "to", lambda self, device: order.append("data") or self)
-    monkeypatch.setattr(cohort, "_parts", lambda runs, clock: order.append("parts") or [runs])
+    monkeypatch.setattr(trainer, "split_to_fit", lambda cohort, *_: order.append("split") or [cohort])
     fit([{**QUICK, "data": data}], out=tmp_path, resume=True)
-    assert order[:2] == ["data", "parts"]
+    assert order[:2] == ["data", "split"]
 
 
 @pytest.mark.parametrize(
-    ("runs", "options", "message"),
+    ("runs", "options", "argument"),
     [
-        ([], {}, "runs is empty"),
-        ([QUICK], {"strategy": "magic"}, "strategy 'magic'"),
-        ([QUICK, QUICK], {}, "is given twice"),
-        ([QUICK, {**QUICK, "beta": "much", "seed": 1}], {}, "beta 'much'"),
+        ([], {}, "runs"),
+        ([QUICK], {"strategy": "magic"}, "strategy"),
+        ([QUICK, QUICK], {}, "out"),
+        ([QUICK, {**QUICK, "beta": "much", "seed": 1}], {}, "beta"),
     ],
 )
-def test_bad_fleets_are_refused_before_anything_is_written(tmp_path, runs, options, message):
-    with pytest.raises(uw.UserError, match=message):
+def test_invalid_sweeps_are_refused_before_anything_is_written(tmp_path, runs, options, argument):
+    with raises(argument):
         fit(runs, out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_with_another_run_is_not_gone_on_with(tmp_path):
+def test_a_folder_with_another_run_is_not_continued(tmp_path):
     fit([QUICK], out=tmp_path)
-    with pytest.raises(uw.UserError, match="exists already"):
+    with raises("out"):
         fit([QUICK], out=tmp_path)
-    with pytest.raises(uw.UserError, match="another run: its hyper"):
+    with raises("hyper", value={"beta": 3.0}):
         fit([{**QUICK, "beta": 3.0}], out=tmp_path, resume=True)
 
 
-def test_a_run_that_does_not_say_how_its_weights_started_goes_on(tmp_path):
+def test_a_run_whose_config_lacks_an_option_has_its_default(tmp_path):
     (run,) = fit([QUICK], out=tmp_path)
     config = json.loads((run.folder.path / "config.json").read_text())
     assert config.pop("init") == "glorot"
     (run.folder.path / "config.json").write_text(json.dumps(config))
     fit([QUICK], out=tmp_path, resume=True)
-    with pytest.raises(uw.UserError, match=r"another run: its start is 'glorot', not 'normal\(0.1\)'"):
+    with raises("init", value="normal(0.1)", accepted="'glorot'"):
         fit([{**QUICK, "init": "normal(0.1)"}], out=tmp_path, resume=True)
+
+
+def test_runs_on_streamed_data_are_trained_one_by_one(tmp_path, monkeypatch):
+    data = uw.load_data("rooms(size=8)")
+    monkeypatch.setattr(type(data), "resident", False, raising=False)
+    runs = [prepare("beta_vae", data, out=tmp_path / str(seed), net="small", seed=seed) for seed in range(2)]
+    assert group_into_cohorts(runs) == [[0], [1]]

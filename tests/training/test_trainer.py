@@ -7,13 +7,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from raises import raises
 from torch import nn
 
 import unweave as uw
 
 
 class Head(uw.Method):
-    """Second stage: tells the digit from the first stage's frozen code."""
+    """Second stage: classifies the digit from the frozen code of the first stage."""
 
     needs = ("labelled", "labels")
     players = {"head": ("head",)}
@@ -77,14 +78,14 @@ def test_a_class_of_your_own_trains_saves_its_state_and_loads(digits, tmp_path):
     assert run.encode(digits.images(torch.arange(3))).shape == (3, 2)
 
 
-def test_weights_start_as_told_in_every_stage(digits, tmp_path):
+def test_init_applies_to_every_stage(digits, tmp_path):
     options = {**OPTIONS, "steps": 1, "lr": 0.0, "supervision": "labels(n=20)", "net": "mlp", "init": "normal(0.003)"}
     run = uw.train("m1_m2", digits, out=tmp_path / "run", **options)
     assert run.config.init == "normal(0.003)"
     wide = [w for w in run.method.parameters() if w.dim() == 2 and w.numel() > 1000]
     assert len(wide) > 5
     assert all(w.std().item() == pytest.approx(0.003, rel=0.1) for w in wide)
-    with pytest.raises(uw.UserError, match=r"start 'normal\(1\)' does nothing to OneStage"):
+    with raises("init", value="normal(1)"):
         uw.train(OneStage, digits, out=tmp_path / "own", init="normal(1)", **OPTIONS)
     assert not (tmp_path / "own").exists()
 
@@ -120,8 +121,7 @@ def test_killed_in_either_stage_and_resumed(digits, tmp_path, records):
     assert whole.folder.logs() == resumed.folder.logs()
 
 
-def test_a_run_from_before_a_setting_was_there_goes_on_as_without_it(digits, tmp_path):
-    """Its config does not name it."""
+def test_a_setting_missing_in_an_older_configuration_has_its_default(digits, tmp_path):
     options = {"net": "small", **OPTIONS, "steps": 4, "checkpoint_every": 2}
 
     def kill(_):
@@ -138,8 +138,7 @@ def test_a_run_from_before_a_setting_was_there_goes_on_as_without_it(digits, tmp
         assert torch.equal(a, b), name
 
 
-def test_the_time_is_noted_at_checkpoints(digits, tmp_path):
-    """For a run that is killed outright has nothing else."""
+def test_the_training_time_is_saved_at_checkpoints(digits, tmp_path):
     noted = []
     file = tmp_path / "run" / "time.json"
     uw.train("vae", digits, net="small", out=file.parent, observe=lambda _: noted.append(file.is_file()), **OPTIONS)
@@ -147,9 +146,8 @@ def test_the_time_is_noted_at_checkpoints(digits, tmp_path):
 
 
 def test_divergence_is_reported_in_one_line(digits, tmp_path):
-    with pytest.raises(uw.UserError, match=r"diverged: .* not finite by step .* smaller lr, or clip") as caught:
+    with raises("lr", value=1e6):
         uw.train("vae", digits, out=tmp_path / "run", net="small", **OPTIONS | {"lr": 1e6, "steps": 50})
-    assert "\n" not in str(caught.value)
 
 
 class Poisoned(OneStage):
@@ -163,62 +161,45 @@ class Poisoned(OneStage):
 
 def test_not_a_number_stops_a_run_and_its_last_checkpoint_is_good(digits, tmp_path):
     options = OPTIONS | {"log_every": 1, "checkpoint_every": 1}
-    with pytest.raises(uw.UserError, match="diverged: loss is not finite by step 2"):
+    with pytest.raises(uw.UserError, match="loss .* step 2"):
         uw.train(Poisoned, digits, out=tmp_path / "run", **options)
     loaded = uw.load(tmp_path / "run", method=Poisoned)
     assert all(p.isfinite().all() for p in loaded.method.parameters())
 
 
 def test_bf16_is_refused_on_the_cpu(digits, tmp_path):
-    with pytest.raises(uw.UserError, match="precision 'bf16' is for CUDA devices; use float32"):
+    with raises("precision", value="bf16"):
         uw.train("vae", digits, out=tmp_path / "run", device="cpu", precision="bf16")
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"steps": 1.5}, "steps 1.5 is no whole number; use 1 or more"),
-        ({"steps": "a"}, "steps 'a' is no whole number; use 1 or more"),
-        ({"batch": None}, "batch None is no whole number; use 2 or more"),
-        ({"seed": 1.5}, "seed 1.5 is no whole number; use 0 or more"),
-        ({"seed": 2**62}, f"seed {2**62} is too large"),
-        ({"checkpoint_every": 0}, "checkpoint_every 0 is too small; use 1 or more"),
-        ({"method": 3}, "method 3 is none; give the name of one"),
-    ],
-)
-def test_numbers_that_are_none_are_refused_before_anything_is_written(given, line, tmp_path):
-    with pytest.raises(uw.UserError) as refused:
-        uw.train(**{"method": "vae", "data": "digits(size=16)", "net": "small", **given}, out=tmp_path / "run")
-    assert line in str(refused.value) and not (tmp_path / "run").exists()
+def test_a_method_that_is_neither_a_name_nor_a_class_is_refused(tmp_path):
+    with raises("method", value=3):
+        uw.train(3, "digits(size=16)", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
-def test_images_and_codes_that_the_model_cannot_mean_are_refused(tmp_path):
+def test_images_and_codes_that_do_not_fit_the_model_are_refused(tmp_path):
     run = uw.train("vae", "digits(size=16)", net="small", latents=3, steps=1, batch=4, device="cpu", out=tmp_path / "r")
     images = run.data.images(torch.arange(5))
     levels = (images * 255).round()
     assert np.allclose(run.encode(levels.to(torch.uint8)), run.encode(levels / 255), atol=1e-6)
     assert run.encode(images[:0]).shape == (0, 3)
-    for wrong, line in (
-        (levels, "images hold numbers from 0 to 255; give bytes, or floats in 0..1"),
-        (images * torch.nan, "images hold numbers from nan to nan"),
-        (images[0], r"images have shape \(1, 16, 16\); the model takes \(N, 1, 16, 16\)"),
-        (images[:, :, :8], r"images have shape \(5, 1, 8, 16\)"),
-    ):
-        with pytest.raises(uw.UserError, match=line):
+    for wrong in (levels, images * torch.nan, images[0], images[:, :, :8]):
+        with raises("images"):
             run.encode(wrong)
-    with pytest.raises(uw.UserError, match=r"codes have shape \(2, 4\); the model takes \(N, 3\)"):
+    with raises("codes"):
         run.decode(np.zeros((2, 4)))
 
 
-def test_data_given_to_load_may_be_their_name_and_must_fit(tmp_path):
+def test_data_given_to_load_may_be_a_name_and_must_fit(tmp_path):
     uw.train("vae", "digits(size=16)", net="small", latents=3, steps=1, batch=4, device="cpu", out=tmp_path / "run")
     assert uw.load(tmp_path / "run", data="digits(size=16)").data.size == 1797
-    with pytest.raises(uw.UserError, match=r"data has images of shape \(1, 32, 32\), but run .* takes \(1, 16, 16\)"):
+    with raises("data"):
         uw.load(tmp_path / "run", data="digits(size=32)")
 
 
-def test_numbers_of_numpy_are_numbers(tmp_path):
+def test_numpy_integers_are_accepted(tmp_path):
     (seed,) = np.arange(3, 4)
     run = uw.train(
         "vae", "digits(size=16)", net="small", steps=np.int32(1), seed=seed, device="cpu", out=tmp_path / "r"

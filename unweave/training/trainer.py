@@ -152,8 +152,8 @@ class _Stage:
     def train(self, strategy: str, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> None:
         """Train to the last steps; `methods` then hold the trained weights."""
         pairs = list(zip(self.cohort, self.steps, self.last_steps, strict=True))
-        for run, step, _ in pairs:
-            if not run.folder.finished:
+        for run, step, last in pairs:
+            if last:  # in this stage
                 run.folder.truncate_log(self.number, step)
         meter.skip(sum(step if last else run.config.steps for run, step, last in pairs))
         states = self.states

@@ -164,9 +164,7 @@ def test_a_run_remembers_its_pairs(root, monkeypatch):
     data, out = load_data(root, size=16, resident=False), root.parent / "run"  # batches are fetched ahead
     run = uw.train("ada_gvae", data, supervision="pairs(file='pairs.csv')", out=out, **TINY)
     text = json.loads((out / "config.json").read_text())["supervision"]
-    assert (
-        text == run.config.supervision == resolve_pairs_file("pairs(file='pairs.csv')") == resolve_pairs_file(text)
-    )
+    assert text == run.config.supervision == resolve_pairs_file("pairs(file='pairs.csv')") == resolve_pairs_file(text)
     monkeypatch.chdir("/")
     again = Sampler(uw.load(out).data, ("x", "pair"), text)
     assert torch.equal(again.draw.index_L2, torch.tensor([[0, 1], [2, 6], [4, 7]]))
