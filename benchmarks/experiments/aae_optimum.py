@@ -31,7 +31,7 @@ from unweave.studies.makhzani2015 import last_clusters
 from unweave.studies.study import held_out_data
 from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
 
-SHOWN = ("recon", "style_critic_accuracy", "class_critic_accuracy")
+SHOWN = ("recon", "style_discriminator_accuracy", "class_discriminator_accuracy")
 
 
 @final

@@ -78,7 +78,7 @@ def main() -> None:
         prior = torch.randn(codes.shape, generator=torch.Generator().manual_seed(0))
         mmd, volume = unbiased_mmd(codes, prior, KERNELS["imq"]), torch.logdet(torch.cov(codes.T))
         print(
-            f"| {share:g} | {logs['recon']:.1f} | {logs['critic_accuracy']:.2f} | {mmd:.4f} | {volume:.1f} |",
+            f"| {share:g} | {logs['recon']:.1f} | {logs['discriminator_accuracy']:.2f} | {mmd:.4f} | {volume:.1f} |",
             flush=True,
         )
 

@@ -84,7 +84,7 @@ class Clusters(Method):
         if self.joint:
             one_hot_BY = one_hot_sample(noise["place"][:, 0], self.clusters)
             both = adversarial_losses(self.style_discriminator, found.code, torch.cat([noise["prior"], one_hot_BY], 1))
-            logs = {"style_critic_accuracy": both.accuracy, "class_critic_accuracy": both.accuracy}
+            logs = {"style_discriminator_accuracy": both.accuracy, "class_discriminator_accuracy": both.accuracy}
             return Out({"discriminators": both.discriminator, "encoder": hyper.class_weight * both.generator}, logs)
         game = heads_adversarial_losses(
             self.style_discriminator, self.class_discriminator, found, noise, hyper.class_weight
@@ -143,7 +143,7 @@ def main() -> None:
 
 def _found(run: TrainedModel) -> dict[str, float]:
     last = run.folder.logs()[-1]
-    logs = {name: last[name] for name in ("recon", "style_critic_accuracy", "class_critic_accuracy")}
+    logs = {name: last[name] for name in ("recon", "style_discriminator_accuracy", "class_discriminator_accuracy")}
     return {**logs, **error(run)}
 
 

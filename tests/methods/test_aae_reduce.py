@@ -24,7 +24,7 @@ def test_reconstruction_by_hand(labels):
     for i in range(4):
         for j in range(i):
             close += max(0.0, 9.0 - torch.dist(places[i], places[j]).item())
-    assert close > 0 and out.logs["closeness"].item() == pytest.approx(close)
+    assert close > 0 and out.logs["repulsion"].item() == pytest.approx(close)
     torch.testing.assert_close(out.losses["model"], c.recon(code) + close)
 
 

@@ -90,7 +90,7 @@ class AAEReduce(Method):
         if phase == "reconstruction":
             recon = self.autoencoder.nll(batch.x, self._code(found)).mean()  # type: ignore[arg-type]
             close = repulsion(self.cluster_heads, hyper.eta)
-            return Out({"model": recon + close}, {"recon": recon, "closeness": close}, state)
+            return Out({"model": recon + close}, {"recon": recon, "repulsion": close}, state)
         if phase == "regularisation":
             game = heads_adversarial_losses(self.style_discriminator, self.class_discriminator, found, noise)
             return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)

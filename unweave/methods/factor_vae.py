@@ -59,7 +59,7 @@ class FactorVAE(Method):
             "kl": kl,
             "tc": tc,
             "discriminator": discriminator_loss,
-            "critic_accuracy": accuracy,
+            "discriminator_accuracy": accuracy,
         }
         return Out({"model": loss, "discriminator": discriminator_loss}, logs)
 

@@ -66,7 +66,7 @@ class GroupTCVAE(Method):
         loss = recon + kl + hyper.beta * tc + hyper.gamma * shared_kl
         discriminator, accuracy = self._discriminator_loss(p.z_BZ.detach(), noise["perm"])
         logs = {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl, "tc": tc}
-        logs |= {"shared_kl": shared_kl, "discriminator": discriminator, "critic_accuracy": accuracy}
+        logs |= {"shared_kl": shared_kl, "discriminator": discriminator, "discriminator_accuracy": accuracy}
         return Out({"model": loss, "discriminator": discriminator}, logs)
 
     def _shared_kl(self, mean_2BZ: Tensor, logvar_2BZ: Tensor, shared_B: Tensor) -> Tensor:

@@ -76,7 +76,7 @@ class InfoVAE(Method):
         out = Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, self.divergence: divergence})
         if self.divergence == "adversarial":
             code_B, prior_B = self._log_ratio(torch.cat([p.z_BZ.detach(), noise["prior"]])).chunk(2)
-            out.losses["discriminator"], out.logs["critic_accuracy"] = discriminator_loss(code_B, prior_B)
+            out.losses["discriminator"], out.logs["discriminator_accuracy"] = discriminator_loss(code_B, prior_B)
             out.logs["discriminator"] = out.losses["discriminator"]
         return out
 

@@ -81,7 +81,7 @@ def heads_adversarial_losses(
     logs = {
         "style_generator": style.generator, "class_generator": classes.generator,
         "style_discriminator": style.discriminator, "class_discriminator": classes.discriminator,
-        "style_critic_accuracy": style.accuracy, "class_critic_accuracy": classes.accuracy,
+        "style_discriminator_accuracy": style.accuracy, "class_discriminator_accuracy": classes.accuracy,
     }  # fmt: skip
     return HeadsAdversarialLosses(
         style.discriminator + classes.discriminator, style.generator + class_weight * classes.generator, logs

@@ -29,7 +29,7 @@ TITLES = {
     "tc": ("total correlation", "nats"),
     "shared": ("latents taken as shared", ""),
     "capacity": ("capacity", "nats"),
-    "discriminator": ("critic’s loss", "nats"),
+    "discriminator": ("discriminator loss", "nats"),
 }
 
 
