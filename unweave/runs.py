@@ -171,7 +171,9 @@ def _records(text: str) -> Iterator[dict[str, Any]]:
 
 def current_name(name: str) -> str:
     """Return the current name of a tensor, player or logged quantity of an older run."""
-    return name.replace("critic", "discriminator").replace("places_YZ", "cluster_heads").replace("closeness", "repulsion")
+    return (
+        name.replace("critic", "discriminator").replace("places_YZ", "cluster_heads").replace("closeness", "repulsion")
+    )
 
 
 class MemoryRun(RunFolder):

@@ -80,7 +80,11 @@ class AAE(Method):
         game = adversarial_losses(
             self.discriminator, z_BZ, prior_sample(self.prior, noise, self.components), self.generator
         )
-        logs = {"generator": game.generator, "discriminator": game.discriminator, "discriminator_accuracy": game.accuracy}
+        logs = {
+            "generator": game.generator,
+            "discriminator": game.discriminator,
+            "discriminator_accuracy": game.accuracy,
+        }
         return Out({"discriminator": game.discriminator, "encoder": game.generator}, logs)
 
     def _code(self, x_BCHW: Tensor, noise: Any) -> tuple[Tensor, State]:
