@@ -6,6 +6,7 @@
 import torch
 from torch import Tensor, nn
 
+from unweave.config import RunConfig
 from unweave.contract import Part, Representation
 from unweave.data import Dataset
 from unweave.model import TrainedModel
@@ -50,7 +51,6 @@ SEES = Representation(look, 2, paint, parts=PARTS)
 
 
 def trained(representation=SEES, supervision="groups(by=['left'], size=2)", folder=".", data=None, seed=0):
-    config = {"method": "Painter", "supervision": supervision, "seed": seed, "data": "halves", "data_options": {}}
-    config |= {"steps": 1, "batch": 2, "device": "cpu", "precision": "float32", "arguments": {}, "hyper": {}}
-    config |= {"optimizer": {"model": {"lr": 1e-4, "clip": 0.0}}, "created": "", "versions": {}}
+    adam = {"model": {"lr": 1e-4, "clip": 0.0}}
+    config = RunConfig("Painter", {}, {}, "halves", {}, adam, supervision=supervision, steps=1, batch=2, seed=seed)
     return TrainedModel(RunFolder(folder), config, Painter(representation), data or HalvesData())

@@ -180,7 +180,7 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     out_console.print(_rich(heads, _short(told.rows), f"{study.name}: medians", widest=9))
     if told.comparison:  # ranges and sources are long: they stand in the files
         compare_with_published = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in told.comparison]
-        out_console.print(_rich(told.beside_heads[:-1], compare_with_published, "beside what is published"))
+        out_console.print(_rich(told.comparison_headers[:-1], compare_with_published, "beside what is published"))
     for note in told.notes:
         out_console.print(escape(note), style="dim", highlight=False)
     _write(root / "table.csv", long_table(study, frame).to_csv(index=False))
@@ -241,7 +241,7 @@ def _sheet(study: Study, frame: pd.DataFrame) -> StudyTables:
         legend=[(word, meaning) for word, meaning in PROVENANCE.items()],
         heads=["row", "runs", TIME, *(short_title(score) for score in scores)],
         rows=[(line.pooled, _cells(line, scores)) for line in found],
-        beside_heads=["row", "score", "runs", "ours", "published", "verdict", "provenance", "source"],
+        comparison_headers=["row", "score", "runs", "ours", "published", "verdict", "provenance", "source"],
         comparison=[_beside(item, short_title(item.published.score), sources) for item in told],
         sources=sources,
     )
@@ -279,7 +279,7 @@ def _markdown(told: StudyTables) -> str:
     parts = [f"# {told.title}", told.question, told.paper + ".", " · ".join(told.facts)]
     parts += [_markdown_table(told.heads, [row for _, row in told.rows])]
     if told.comparison:
-        parts += [_markdown_table(told.beside_heads, told.comparison)]
+        parts += [_markdown_table(told.comparison_headers, told.comparison)]
         parts += ["\n".join(f"{place}. {source}" for place, source in enumerate(told.sources, 1))]
         parts += ["\n".join(f"- {word}: {meaning}" for word, meaning in told.legend)]
     return "\n\n".join([*parts, "\n".join(f"- {note}" for note in told.notes)]) + "\n"

@@ -15,7 +15,6 @@ from unweave.contract import Representation
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import METRICS
-from unweave.model import TrainedModel
 from unweave.report import repeat_command, report, save_samples, traversal_picture
 from unweave.report.charts.curves import charts, read_curves, ticks
 from unweave.report.images import adjusted_information, latent_order, to_pixels
@@ -66,10 +65,9 @@ def test_page_asks_for_nothing_from_outside(page):
 def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
     assert "s on CPU" in page
     told = visible(page)
-    config = json.loads((runs / "first" / "config.json").read_text())
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
     assert "beta-VAE on digits (8 × 8, grey), 3 steps of 4 images, seed 0." in told
-    assert repeat_command(config) in told
+    assert repeat_command(uw.load(runs / "first").config) in told
     for name, value in scores.items():
         assert f"{METRICS[name].title} {format_number(value)}" in told
         assert METRICS[name].description in told
@@ -165,9 +163,8 @@ def test_method_without_decoder_says_so(runs, tmp_path):
     assert not (tmp_path / "samples").exists()
 
 
-def test_unfinished_run_and_one_without_log(runs, tmp_path):
-    folder = tmp_path / "run"
-    shutil.copytree(runs / "first", folder)
+def test_unfinished_run_and_one_without_log(tmp_path):
+    folder = tiny(tmp_path / "run", keep_state=True).folder.path
     (folder / "weights.safetensors").unlink()
     assert "it stands at step 3" in visible(report([_longer(folder)], tmp_path / "a.html").read_text())
     (folder / "log.jsonl").unlink()
@@ -182,7 +179,7 @@ def _longer(folder):
 
 def test_method_of_ones_own_gets_no_command(runs, tmp_path):
     trained = uw.load(runs / "first")
-    trained = TrainedModel(trained.folder, {**trained.config, "method": "MyVAE"}, trained.method, trained.data)
+    trained = trained._replace(config=trained.config.replace(method="MyVAE"))
     told = visible(report([trained], tmp_path / "r.html").read_text())
     assert "MyVAE on digits" in told
     assert "unweave train" not in told

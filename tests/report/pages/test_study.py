@@ -30,7 +30,7 @@ SHEET = StudyTables(
     legend=[("read", "in the source")],
     heads=["row", "runs", "MIG"],
     rows=[(True, ["family", "2", "0.2"]), (False, ["one", "1", "0.3"])],
-    beside_heads=["row", "source"],
+    comparison_headers=["row", "source"],
     comparison=[["family", "1"]],
     sources=["<a figure>"],
 )

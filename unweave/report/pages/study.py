@@ -63,7 +63,7 @@ class StudyTables(NamedTuple):
     legend: Sequence[tuple[str, str]]  # marks of provenance and their meaning
     heads: Sequence[str]
     rows: Sequence[tuple[bool, Sequence[str]]]  # whether it is a family, its cells
-    beside_heads: Sequence[str]
+    comparison_headers: Sequence[str]
     comparison: Sequence[Sequence[str]]
     sources: Sequence[str]  # of published numbers; the last cell beside them says which, from 1
 
