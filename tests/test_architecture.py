@@ -1,4 +1,4 @@
-"""The architecture page shows the package as it is: its tree, its layers, the functions it names."""
+"""The architecture page describes the package as it is: its tree, its import layers, the functions it names."""
 
 import pkgutil
 import re
@@ -13,29 +13,33 @@ def section(heading):
     return re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL).group(1)
 
 
-def listed():
-    """Each folder of the tree in the page with the files listed in it."""
+def tree_on_page():
+    """Return the lines of the tree as {path: comment}; paths of folders end with a slash."""
     block = re.search(r"```\n(unweave/\n.*?)```", section("Package layout"), re.DOTALL).group(1)
-    folders, above = {}, []
+    found, parents = {}, []
     for line in block.splitlines():
-        depth, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
-        above = above[:depth]
-        if name.endswith("/"):
-            above.append(name.strip("/"))
-            folders["/".join(above)] = set()
-        else:
-            folders["/".join(above)].add(name)
-    return folders
+        depth, (name, *comment) = (len(line) - len(line.lstrip())) // 2, line.split(maxsplit=1)
+        parents = [*parents[:depth], name]
+        found["".join(parents)] = "".join(comment)
+    return found
+
+
+def tree_on_disk(page):
+    """Return the paths that the page must have: each folder, and the files of the folders whose files it lists."""
+    folders = {p.parent for p in (ROOT / "unweave").rglob("*") if p.suffix in (".py", ".html")}
+    listed = {Path(path).parent for path in page if not path.endswith("/")}
+    files = {file for folder in folders if folder.relative_to(ROOT) in listed for file in folder.glob("*.py")}
+    packages = {file for file in files if file.name == "__init__.py" and file.parent != ROOT / "unweave"}
+    return {f"{p.relative_to(ROOT)}/" for p in folders} | {str(p.relative_to(ROOT)) for p in files - packages}
 
 
 def test_the_tree_is_the_tree_on_disk():
-    folders = listed()
-    on_disk = {str(p.parent.relative_to(ROOT)) for p in (ROOT / "unweave").rglob("*") if p.suffix in (".py", ".html")}
-    assert set(folders) == on_disk
-    for folder, files in folders.items():
-        if files:  # a folder without listed files is summarised
-            found = {p.name for p in (ROOT / folder).glob("*.py")} - ({"__init__.py"} if "/" in folder else set())
-            assert files == found, folder
+    page = tree_on_page()
+    disk = tree_on_disk(page)
+    add = [f"add:    {path}" for path in sorted(disk - page.keys())]
+    remove = [f"remove: {path}" for path in sorted(page.keys() - disk)]
+    assert not add + remove, "\n".join(["docs/architecture.md, section Package layout:", *add, *remove])
+    assert all(comment for path, comment in page.items() if path != "unweave/"), "a line of the tree has no comment"
 
 
 def test_the_layers_are_those_that_are_checked():
@@ -48,7 +52,14 @@ def test_the_layers_are_those_that_are_checked():
 
 def test_every_function_of_the_walk_exists():
     names = re.findall(r"`((?:\w+\.)+\w+)`", section("From a file to weights"))
-    paths = [name for name in names if not name.endswith((".json", ".safetensors"))]
+    paths = [name for name in names if not name.endswith((".json", ".jsonl", ".safetensors"))]
     assert len(paths) > 15
     for path in paths:
         pkgutil.resolve_name(f"unweave.{path}")
+
+
+def test_the_old_paths_are_those_of_the_package():
+    from unweave.old_paths import OLD_PATHS
+
+    rows = re.findall(r"^\| `([\w.]+)` \| `([\w.]+)` \|$", section("Old module paths"), re.MULTILINE)
+    assert {f"unweave.{old}": f"unweave.{new}" for old, new in rows} == OLD_PATHS
