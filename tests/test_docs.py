@@ -1,10 +1,11 @@
-"""Every method, metric and data set has its page, with the fixed headings; every page belongs to one."""
+"""Pages: fixed headings, links that resolve, commands and Python that fit the package, plain prose."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.doc_code import check_command, check_python, commands, python_blocks
 from unweave.contract import hyper_params
 from unweave.data import DATASETS
 from unweave.methods import METHODS
@@ -13,6 +14,7 @@ from unweave.metrics import METRICS
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+INLINE_CODE = re.compile(r"`[^`\n]*`|^ {4}.*$", re.MULTILINE)
 HEADINGS = {
     "methods": [
         "Idea", "Equation", "Usage", "Logged quantities", "Differences from the paper and from the official code",
@@ -25,33 +27,47 @@ HEADINGS = {
     "data": ["What it is", "Factors", "Usage", "How it is made", "Licence and source", "Known traps"],
 }  # fmt: skip
 NAMES = {"methods": METHODS, "metrics": METRICS, "data": DATASETS}
+GUIDE = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+ALL_PAGES = sorted([*GUIDE, *(str(p.relative_to(ROOT)) for p in ROOT.glob("benchmarks/**/*.md"))])
+LONGEST_LINE = 250
+# words of the former dialect and what to write instead
+BANNED = {
+    r"told": "given, stated",
+    r"critics?": "discriminator",
+    r"(?<!there )(is|are) no": "is not a",
+    r"(gone|goes|go) on with": "continued, resumed",
+    r"hyper-parameters?": "hyperparameter",
+    r"knobs?": "hyperparameter",
+    r"by heart": "memorised",
+}
 
 
-@pytest.mark.parametrize(("room", "name"), [(room, name) for room, names in NAMES.items() for name in names])
-def test_page(room, name):
-    text = (REFERENCE / room / f"{name}.md").read_text()
+def read(page):
+    return (ROOT / page).read_text()
+
+
+@pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder, names in NAMES.items() for name in names])
+def test_reference_page(folder, name):
+    text = (REFERENCE / folder / f"{name}.md").read_text()
     found = [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
-    assert found == HEADINGS[room]
+    assert found == HEADINGS[folder]
     sections = text.split("\n## ")[1:]
     assert all(len(section.split("\n", 1)[1].strip()) > 20 for section in sections), "an empty section"
-    assert "<!--" not in text, "a section still to be written"
-    if room == "methods":
-        assert all(f"`{knob}`" in text for knob in hyper_params(METHODS[name])), "a hyper-parameter without a word"
+    assert "<!--" not in text, "an unwritten section"
+    if folder == "methods":
+        assert all(f"`{name}`" in text for name in hyper_params(METHODS[name])), "an undocumented hyperparameter"
 
 
-def test_no_page_without_a_subject():
-    for room, names in NAMES.items():
-        assert {p.stem for p in (REFERENCE / room).glob("*.md")} == set(names)
+def test_each_reference_page_has_a_subject():
+    for folder, names in NAMES.items():
+        assert {p.stem for p in (REFERENCE / folder).glob("*.md")} == set(names)
 
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
-
-
-@pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize("page", ALL_PAGES)
 def test_links_resolve(page):
-    """Every relative link or picture of a page exists, and a link to a heading has that heading."""
+    """Relative links and images exist, and a link to a heading has that heading."""
     path = ROOT / page
-    for target in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", path.read_text())):
+    for target in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", read(page))):
         if not target.startswith("http"):
             file, _, heading = target.partition("#")
             linked = path.parent / file if file else path
@@ -60,6 +76,60 @@ def test_links_resolve(page):
 
 
 def anchors(path):
-    """The names that GitHub gives the headings of a page."""
+    """Return the anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", CODE.sub("", path.read_text()), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", GUIDE)
+def test_commands_exist(page):
+    for line in commands(read(page)):
+        check_command(line)
+
+
+@pytest.mark.parametrize("page", GUIDE)
+def test_python_resolves(page):
+    for block in python_blocks(read(page)):
+        check_python(block)
+
+
+@pytest.mark.parametrize("page", GUIDE)
+def test_prose_is_plain(page):
+    text = CODE.sub("", read(page))
+    prose = [line for line in text.splitlines() if not line.lstrip().startswith("|")]
+    assert [line[:60] for line in prose if len(line) > LONGEST_LINE] == []
+    words = INLINE_CODE.sub("", text)
+    found = {re.sub(r"\s+", " ", m.group()): better for word, better in BANNED.items() for m in banned(word, words)}
+    assert not found, "write instead: " + "; ".join(f"{word} -> {better}" for word, better in found.items())
+
+
+def banned(word, text):
+    return re.finditer(rf"(?i)\b(?:{word})\b".replace(" no", r"\s+no"), text)
+
+
+def test_banned_words_are_found():
+    assert list(banned("is no", "such a code is\nno vector")) and not list(banned("is no", "this is not"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "unweave trian vae", "unweave train vea", "unweave train vae --step 3", "unweave train vae --set beta=2",
+        "unweave train vae --data 'sprite(size=32)'", "unweave study runs x",
+    ],
+)  # fmt: skip
+def test_wrong_commands_are_found(line):
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        check_command(line)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "import unweave.trian", "import unweave as uw\nuw.trian()", "from unweave.model import loda",
+        "import unweave as uw\nuw.load('x', dta=1)",
+    ],
+)  # fmt: skip
+def test_wrong_python_is_found(block):
+    with pytest.raises((ImportError, AttributeError, AssertionError)):
+        check_python(block)
