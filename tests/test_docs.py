@@ -119,7 +119,7 @@ def test_banned_words_are_found():
     ],
 )  # fmt: skip
 def test_wrong_commands_are_found(line):
-    with pytest.raises(Exception):  # noqa: B017, PT011
+    with pytest.raises(Exception):  # noqa: B017
         check_command(line)
 
 
