@@ -1,4 +1,4 @@
-"""Every method for a few steps by the loop and by the captured graph: do they end in the same weights?
+"""Train every method for a few steps with the loop and with the captured graph; compare the weights.
 
 python benchmarks/reliability/parity.py --device cuda
 """
@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 import torch
 
 from unweave.config import resolve
-from unweave.contract import Method, is_supervised, select_arguments, stages
+from unweave.contract import is_supervised, select_arguments, stages
 from unweave.data import Dataset, load_data
 from unweave.data.supervision.specs import example_supervision
 from unweave.engine.program import initial_state
+from unweave.engine.replicas import make_engine
 from unweave.methods import METHODS
-from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
+from unweave.training.build import build, build_program, find_device
+from unweave.training.prepare import prepare
 
 
-def supervision(cls: type[Method], fixed: dict[str, Any], data: Dataset) -> str:
-    """What the method has to be told; of labels those of one factor, which every such method takes."""
+def supervision(name: str, data: Dataset, **settings: object) -> str:
+    """Return a supervision that the method accepts; labels are those of one factor, which every method accepts."""
+    cls = METHODS[name]
+    arguments = resolve(cls, settings)[0]
     needs = tuple(field for stage in stages(cls) for field in stage.needs)
     if not is_supervised(needs):
-        needs = cls(data.info, **select_arguments(cls, fixed)).needs  # type: ignore[call-arg]
+        needs = cls(data.info, **select_arguments(cls, arguments)).needs  # type: ignore[call-arg]
     if "labels" in needs:
         return f"labels(n=100, factors=['{data.factor_names[0]}'])"
     return example_supervision(needs, data) if is_supervised(needs) else "none"
@@ -35,26 +38,25 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--methods", default=",".join(METHODS))
-    arguments = parser.parse_args()
-    device = find_device(arguments.device)
+    options = parser.parse_args()
+    device = find_device(options.device)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     data = load_data("rooms(size=16)").to(device)
     worst = 0.0
-    for name, cls in ((name, METHODS[name]) for name in arguments.methods.split(",")):
-        fixed, hyper = resolve(cls, {"net": "small", "latents": 4})
-        config = {"arguments": fixed, "hyper": hyper, "seed": 0, "device": device, "batch": 16, "precision": "float32"}
-        config |= {"optimizer": optimizer_settings(cls, 1e-4, 0.0)}
-        config["supervision"] = supervision(cls, fixed, data)
-        method = build(cls, config, data)
-        program = build_program(config, method, data)
+    for name in options.methods.split(","):
+        settings = {"net": "small", "latents": 4}
+        text = supervision(name, data, **settings)
+        run = prepare(name, data, **settings, device=device, batch=16, lr=1e-4, supervision=text)
+        method = build(run.cls, run.config, data)
+        program = build_program(run.config, method, data)
         runners = [make_engine(program, initial_state(method), engine) for engine in ("loop", "graph")]
         for runner in runners:
-            runner.run(arguments.steps)
+            runner.run(options.steps)
         a, b = (runner.state.params for runner in runners)
         gap = max(float((a[n] - b[n]).abs().max()) for n in a)
         worst = max(worst, gap)
-        print(f"{name:14} largest difference of a weight after {arguments.steps} steps: {gap:.1e}", flush=True)
+        print(f"{name:14} largest difference of a weight after {options.steps} steps: {gap:.1e}", flush=True)
     print(f"largest of all: {worst:.1e} on {device}")
     sys.exit(worst > 1e-4)
 

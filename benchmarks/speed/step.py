@@ -1,4 +1,4 @@
-"""Time of one training step: loop, compiled and captured graph side by side, in one process.
+"""Time of one training step of a single run: loop, compiled step and captured graph.
 
 python benchmarks/speed/step.py --method beta_tcvae --device cuda --precision bf16
 """
@@ -11,14 +11,15 @@ import time
 
 import torch
 
-from unweave.config import resolve
 from unweave.data import load_data
 from unweave.engine.program import initial_state
-from unweave.training.build import build, build_program, find_device, find_method, make_engine, optimizer_settings
+from unweave.engine.replicas import make_engine
+from unweave.training.build import build, build_program, find_device
+from unweave.training.prepare import prepare
 
 
 def seconds_per_step(runner, steps: int, repeats: int) -> list[float]:
-    """Wall-clock seconds a step, `repeats` times, after a warm-up; `run` ends by reading values from the device."""
+    """Return the seconds per step of `repeats` rounds after a warm-up; `run` waits for the device."""
     runner.run(max(3, steps // 10))
     times = []
     for _ in range(repeats):
@@ -39,24 +40,23 @@ def main() -> None:
     parser.add_argument("--engines", default="loop,compiled,graph")
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--profile", action="store_true", help="list the kernels of the captured graph")
-    parser.add_argument("--share", action="store_true", help="measure what the batch costs")
+    parser.add_argument("--profile", action="store_true", help="print the kernels of the captured graph")
+    parser.add_argument("--share", action="store_true", help="measure the time spent on drawing the batch")
     arguments = parser.parse_args()
     device = find_device(arguments.device)
     if device.startswith("cuda"):
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     data = load_data(arguments.data).to(device)
-    cls = find_method(arguments.method)
-    fixed, hyper = resolve(cls, {"net": arguments.net})
     print(f"{arguments.method}, {arguments.net}, batch {arguments.batch}, {arguments.data} {data.shape}, {device}")
+    supervision = "pairs(k=1)" if arguments.method.startswith("ada") else "none"
+    given = {"net": arguments.net, "batch": arguments.batch, "supervision": supervision}
+    run = prepare(arguments.method, data, **given, device=device)
     for precision in arguments.precision.split(","):
-        supervision = "pairs(k=1)" if arguments.method.startswith("ada") else "none"
-        config = {"arguments": fixed, "hyper": hyper, "seed": 0, "device": device, "batch": arguments.batch}
-        config |= {"optimizer": optimizer_settings(cls, None, 0.0), "supervision": supervision, "precision": precision}
+        config = run.config.replace(precision=precision)
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
         torch.backends.cudnn.allow_tf32 = precision != "float32"
         for engine in arguments.engines.split(","):
-            method = build(cls, config, data)
+            method = build(run.cls, config, data)
             program = build_program(config, method, data)
             began = time.perf_counter()
             runner = make_engine(program, initial_state(method), engine)
@@ -64,7 +64,7 @@ def main() -> None:
             steps = arguments.steps or (2000 if engine == "graph" else 200 if device != "cpu" else 10)
             times = seconds_per_step(runner, steps, arguments.repeats)
             print(
-                f"  {precision:8} {engine:9} {1e3 * statistics.median(times):8.3f} ms a step "
+                f"  {precision:8} {engine:9} {1e3 * statistics.median(times):8.3f} ms per step "
                 f"(fastest {1e3 * min(times):.3f}, slowest {1e3 * max(times):.3f}; ready in {ready:.1f} s)",
                 flush=True,
             )
@@ -75,21 +75,21 @@ def main() -> None:
 
 
 def share(program, method, engine: str, steps: int, repeats: int, whole: float) -> None:
-    """What part of a step goes into drawing the batch: the step again, with its batch given."""
+    """Print the share of a step that is spent on drawing the batch, by timing the step with a fixed batch."""
     batch = program.sample(program.seed, program.batch, *([] if program.run is None else [program.run]))
-    given = program._replace(sample=lambda *asked: batch)
+    given = program._replace(sample=lambda *_: batch)
     times = seconds_per_step(make_engine(given, initial_state(method), engine), steps, repeats)
     rest = statistics.median(times)
-    print(f"           with its batch given {1e3 * rest:.3f} ms: the batch costs {100 * (whole - rest) / whole:.1f} %")
+    print(f"           with a fixed batch {1e3 * rest:.3f} ms: the batch costs {100 * (whole - rest) / whole:.1f} %")
 
 
 def profile(runner) -> None:
-    """The kernels of a step, by time."""
+    """Print the kernels of a step that take the most time."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as record:
         runner.run(20)
     rows = sorted(record.key_averages(), key=lambda e: -e.device_time_total)
     total, count = sum(e.device_time_total for e in rows) / 20, sum(e.count for e in rows) / 20
-    print(f"    {count:.0f} kernels, {total:.0f} us of kernel time a step")
+    print(f"    {count:.0f} kernels, {total:.0f} us of kernel time per step")
     for e in rows[:45]:
         print(f"    {e.device_time_total / 20:7.1f} us  {e.count / 20:5.1f} x  {e.key[:110]}")
 
