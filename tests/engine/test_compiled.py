@@ -1,4 +1,4 @@
-"""The compiled engine beside its compiler: what it is shown, when it must wait, and what is done where it fails."""
+"""The compiled engine and its compiler: fallbacks, the autotuning lock and the command line."""
 
 import os
 import subprocess
@@ -10,88 +10,88 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch._inductor.exc import InductorError
 from toys import TwoPhases, program
 
-from unweave.engine import compiled as engine
+from unweave.engine import compiled
 from unweave.engine.compiled import CompiledEngine, autotune_lock, inductor
 from unweave.engine.loop import LoopEngine
 from unweave.engine.program import initial_state
+from unweave.engine.torch_private import private_names
 
 
-def test_a_step_the_compiler_fails_at_is_run_as_recorded(monkeypatch):
-    def fails(*_, **__):
-        raise InductorError(RuntimeError("Failed to import a.py\nSyntaxError"), None)
+def test_a_step_that_does_not_compile_runs_as_recorded(monkeypatch):
+    def fail(*_, **__):
+        raise private_names().InductorError(RuntimeError("Failed to import a.py\nSyntaxError"), None)
 
-    monkeypatch.setattr(torch, "compile", lambda *_, **__: fails)
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: fail)
     method = TwoPhases()
-    with pytest.warns(UserWarning, match=r"could not compile this step.*Failed to import a\.py$"):
+    with pytest.warns(UserWarning, match=r"Failed to import a\.py$"):
         graph = CompiledEngine(program(method), initial_state(method))
     loop = LoopEngine(program(method), initial_state(method))
     assert graph.run(5) == pytest.approx(loop.run(5))
     assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
 
 
-OTHER = """
+OTHER_PROCESS = """
 import fcntl, sys, time
 with open(sys.argv[1], "w") as file:
     fcntl.flock(file, fcntl.LOCK_EX)
-    print("held", flush=True)
+    print("locked", flush=True)
     time.sleep(0.5)
 """
 
 
-def test_one_process_chooses_kernels_at_a_time_on_a_device(monkeypatch, tmp_path):
-    """Another that holds the device's lock is waited for; a folder without locks is no reason to stop."""
+def test_one_process_at_a_time_tunes_kernels_on_a_device(monkeypatch, tmp_path):
+    """A missing folder for the lock is not an error."""
     device = torch.device("cuda", 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="one"))
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    command = [sys.executable, "-c", OTHER, str(tmp_path / f"unweave-{os.getuid()}-one.lock")]
+    command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path / f"unweave-{os.getuid()}-one.lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "held\n"
-        begun = time.monotonic()
+        assert other.stdout.readline() == "locked\n"
+        start = time.monotonic()
         with autotune_lock(device):
-            assert time.monotonic() - begun > 0.3
+            assert time.monotonic() - start > 0.3
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "missing"))
     with autotune_lock(device):
         pass
 
 
-def test_processes_compile_beside_each_other_and_wait_for_the_first_run_alone(monkeypatch):
-    """Compiling takes most of a minute and no device: programs that did it in turns would wait for each other."""
-    said = []
+def test_the_lock_is_held_during_the_first_call_only(monkeypatch):
+    """Compiling takes most of a minute and does not use the device, so processes may compile at the same time."""
+    events = []
 
     @contextmanager
-    def waits(device):
-        said.append(f"waits for {device}")
+    def lock(device):
+        events.append(f"lock {device}")
         yield
-        said.append("lets go")
+        events.append("unlock")
 
-    def compiles(module, inputs, config_patches):
-        said.append(f"compiles with {config_patches}")
-        return lambda *given: said.append("runs") or module(*given)
+    def compile_fx(module, inputs, config_patches):
+        events.append(f"compile with {config_patches}")
+        return lambda *given: events.append("run") or module(*given)
 
-    monkeypatch.setattr(engine, "autotune_lock", waits)
-    monkeypatch.setitem(sys.modules, "torch._inductor.compile_fx", SimpleNamespace(compile_fx=compiles))
+    monkeypatch.setattr(compiled, "autotune_lock", lock)
+    monkeypatch.setattr(compiled, "private_names", lambda: SimpleNamespace(compile_fx=compile_fx))
     step = inductor(torch.fx.symbolic_trace(lambda x: x + 1), [torch.zeros(2)], {"combo_kernels": True})
     assert [step(torch.ones(2)).tolist() for _ in range(2)] == [[2.0, 2.0]] * 2
-    assert said == ["compiles with {'combo_kernels': True}", "waits for cpu", "runs", "lets go", "runs"]
+    assert events == ["compile with {'combo_kernels': True}", "lock cpu", "run", "unlock", "run"]
 
 
 def test_the_compiler_does_not_see_the_command_line(monkeypatch):
-    """Inductor writes the word after --only into its program as it stands, quotes and all."""
-    told, seen = ["unweave", "study", "run", "--only", "supervision=pairs(k='uniform')"], []
+    """Inductor writes the value of --only into its program without escaping quotes."""
+    words, seen = ["unweave", "study", "run", "--only", "supervision=pairs(k='uniform')"], []
 
-    def compiled(module, **_):
+    def compile_step(module, **_):
         def step(flat):
             seen.append(list(sys.argv))
             return module(flat)
 
         return step
 
-    monkeypatch.setattr(sys, "argv", told)
-    monkeypatch.setattr(torch, "compile", compiled)
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setattr(torch, "compile", compile_step)
     method = TwoPhases()
     CompiledEngine(program(method), initial_state(method))
     assert seen[0] == ["unweave"]
-    assert sys.argv == told
+    assert sys.argv == words

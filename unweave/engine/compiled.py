@@ -1,8 +1,8 @@
-"""The fast engine: the same step as `loop.py`, recorded once, compiled, and on CUDA replayed as one graph.
+"""The compiled engine: the step of `loop.py`, recorded once, compiled, and on CUDA replayed as one graph.
 
-`make_fx` records everything `loop.advance` does, data and noise included, and every player's gradients
-and moves, as one list of tensor operations; Inductor compiles that list; a CUDA graph then launches the
-whole step at once. There is no second implementation of a step to keep equal.
+`make_fx` records everything that `loop.train_step` does as one list of tensor operations: data, noise, gradients and
+updates of every player. Inductor compiles that list, and a CUDA graph launches the whole step at once. So there is no
+second implementation of a step.
 """
 
 from __future__ import annotations
@@ -18,23 +18,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch._inductor.exc import InductorError
-from torch.fx.experimental.proxy_tensor import make_fx
 
 try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, refresh
-from unweave.engine.fx_passes.float64_sums import exact_sums
+from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, update_copies
+from unweave.engine.fx_passes.float64_sums import sum_in_float64
 from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
 from unweave.engine.loop import StopFunction, TrainStep, train_step
 from unweave.engine.program import Program, State
+from unweave.engine.torch_private import private_names
 
 _WARM_UP = 3
-# A step of these small networks has dozens of tiny independent kernels: fusing them sideways saves 6 % of its time.
-# On some graphs torch 2.11 fails at that, on some of these only together with reordered loops.
+# A step of these small networks has dozens of tiny independent kernels; combining them saves 6 % of its time.
+# Torch 2.11 fails to do so for some graphs, for some of them only if loops are also reordered.
 _OPTIONS: list[dict[str, Any] | None] = [
     {"combo_kernels": True},
     {"combo_kernels": True, "loop_ordering_after_fusion": False},
@@ -43,18 +42,21 @@ _OPTIONS: list[dict[str, Any] | None] = [
 
 
 def step_inputs(program: Program, state: State, sums: dict[str, Tensor]) -> tuple[list[Tensor], dict[int, int]]:
-    """All tensors a recorded step reads and changes, and which of them is whose half (see `halves.py`)."""
+    """Return all tensors that a recorded step reads and changes.
+
+    The second value maps the index of a float32 weight to that of its bfloat16 copy (see `fx_passes.bf16_weights`).
+    """
     inputs = [*(t for _, t in state.tensors()), *sums.values(), *program.constants()]
-    full = [n for n, (name, t) in enumerate(state.tensors()) if name.startswith("params/") and is_wide(t)]
-    halves = {n: len(inputs) + k for k, n in enumerate(full)} if program.precision == "bf16" else {}
-    return [*inputs, *(inputs[n].bfloat16() for n in halves)], halves
+    wide = [n for n, (name, t) in enumerate(state.tensors()) if name.startswith("params/") and is_wide(t)]
+    copies = {n: len(inputs) + k for k, n in enumerate(wide)} if program.precision == "bf16" else {}
+    return [*inputs, *(inputs[n].bfloat16() for n in copies)], copies
 
 
-def recorded(
+def record(
     program: Program, state: State, sums: dict[str, Tensor], train_step: TrainStep = train_step, *, exact: bool = False
 ) -> fx.GraphModule:
-    """The step as a function of the list `step_inputs`, which it changes in place; `exact` is of its sums."""
-    inputs, halves = step_inputs(program, state, sums)
+    """Return the step as a function that changes the list `step_inputs` in place; `exact` sums in float64."""
+    inputs, copies = step_inputs(program, state, sums)
 
     def step(flat: list[Tensor]) -> tuple:
         values = iter(flat)
@@ -68,57 +70,51 @@ def recorded(
             total.add_(logs[name])
         return ()
 
-    module = make_fx(step)(inputs)
+    module = private_names().make_fx(step)(inputs)
     transpose_matmuls(module)
     if exact:
-        exact_sums(module)
-    carry_bf16_weights(module, halves)
+        sum_in_float64(module)
+    carry_bf16_weights(module, copies)
     return module
 
 
 @contextmanager
 def autotune_lock(device: torch.device) -> Iterator[None]:
-    """Waits while another process of this user chooses its kernels on the same CUDA device.
+    """Wait while another process of this user tunes kernels on the same CUDA device.
 
-    They are chosen by timing them; timed beside another process, slow ones are chosen.
+    Kernels are chosen by their measured time, and a second process on the device distorts the measurement.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if device.type == "cuda" and fcntl is not None:
-            which = getattr(torch.cuda.get_device_properties(device), "uuid", device.index or 0)
-            path = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}-{which}.lock"
-            with suppress(OSError):  # no such folder, or no locks on it: then not
-                fcntl.flock(held.enter_context(path.open("w")), fcntl.LOCK_EX)
+            name = getattr(torch.cuda.get_device_properties(device), "uuid", device.index or 0)
+            path = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}-{name}.lock"
+            with suppress(OSError):  # the folder is missing or does not support locks
+                fcntl.flock(stack.enter_context(path.open("w")), fcntl.LOCK_EX)
         yield
 
 
 def inductor(module: fx.GraphModule, inputs: list[Tensor], options: dict[str, Any] | None = None) -> Callable:
-    """A backend of torch.compile: Inductor, which compiles beside other processes and then has the device to itself.
-
-    Kernels are compiled here, and chosen among when they first run.
-    """
-    from torch._inductor.compile_fx import compile_fx  # a second of imports that runs without it need not wait for
-
-    compiled: Any = compile_fx(module, inputs, config_patches=options)
-    device, chosen = inputs[0].device, False
+    """Backend of torch.compile: compile with Inductor, then tune the kernels at the first call, with the lock held."""
+    compiled: Any = private_names().compile_fx(module, inputs, config_patches=options)
+    device, tuned = inputs[0].device, False
 
     def step(*given: Tensor) -> Any:
-        nonlocal chosen
-        if chosen:
+        nonlocal tuned
+        if tuned:
             return compiled(*given)
         with autotune_lock(device):
             result = compiled(*given)
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
-        chosen = True
+        tuned = True
         return result
 
     return step
 
 
 @contextmanager
-def _no_arguments() -> Iterator[None]:
-    """Inductor takes the word after --only on the command line, ours too, for a name and writes it into its program
-    without escaping the quotes in it: it is not to see one."""
+def _without_arguments() -> Iterator[None]:
+    """Hide the command line: Inductor writes the value of any `--only` into its program without escaping quotes."""
     kept, sys.argv = sys.argv, sys.argv[:1]
     try:
         yield
@@ -127,7 +123,7 @@ def _no_arguments() -> Iterator[None]:
 
 
 class CompiledEngine:
-    """Steps as one compiled program; on CUDA one captured graph."""
+    """Runs the training steps as one compiled program, on CUDA as one captured graph."""
 
     def __init__(
         self,
@@ -142,55 +138,55 @@ class CompiledEngine:
         self.program, self.state = program, state.clone()
         _, logs = train_step(program, self.state)
         self.sums = {name: torch.zeros_like(value) for name, value in logs.items()}
-        self.inputs, halves = step_inputs(program, self.state, self.sums)
-        module = recorded(program, self.state, self.sums, train_step, exact=exact)
-        self.step = self._compiled(module, backend)
-        self.replay = self._capture() if capture and program.seed.is_cuda else self._once
-        # Recording and warming up are real steps on these tensors: put back what they changed.
+        self.inputs, copies = step_inputs(program, self.state, self.sums)
+        module = record(program, self.state, self.sums, train_step, exact=exact)
+        self.step = self._compile(module, backend)
+        self.replay = self._capture() if capture and program.seed.is_cuda else self._run_once
+        # Recording and warming up are real steps on these tensors: restore their values.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
             tensor.copy_(value)
-        refresh(self.inputs, halves)
+        update_copies(self.inputs, copies)
 
-    def _compiled(self, module: Callable, backend: str) -> Callable:
-        """The recorded step, compiled with the first options the compiler can do it with, and run once.
+    def _compile(self, module: Callable, backend: str) -> Callable:
+        """Compile the recorded step with the first options that work, and run it once.
 
-        With the backend "none", and where the compiler fails with all of them, it stays as it was recorded.
+        If the backend is "none" or no options work, the step is run as recorded.
         """
         if backend == "none":
             return module
         compiler = inductor if backend == "inductor" else backend
-        tried = _OPTIONS if self.program.seed.is_cuda and backend == "inductor" else [None]
-        for options in tried:
+        options_list = _OPTIONS if self.program.seed.is_cuda and backend == "inductor" else [None]
+        for options in options_list:
             self.step = torch.compile(module, fullgraph=True, dynamic=False, backend=compiler, options=options)
             try:
-                with _no_arguments():
-                    self._once()
+                with _without_arguments():
+                    self._run_once()
                 return self.step
-            except InductorError as error:
-                failed = error
-                torch._dynamo.reset()
-        reason = str(failed).strip().partition("\n")[0]
-        warnings.warn(f"torch could not compile this step, which is run slower, uncompiled: {reason}", stacklevel=2)
+            except private_names().InductorError as error:
+                failure = error
+                torch.compiler.reset()
+        reason = str(failure).strip().partition("\n")[0]
+        warnings.warn(f"torch could not compile the training step, which is slower uncompiled: {reason}", stacklevel=2)
         self.step = module
-        self._once()
+        self._run_once()
         return module
 
-    def _once(self) -> None:
+    def _run_once(self) -> None:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.step(self.inputs)
 
     def _capture(self) -> Callable[[], None]:
-        """One step as a CUDA graph, recorded after a few steps that let the kernels load and tune."""
+        """Capture one step as a CUDA graph, after a few steps in which kernels are loaded and tuned."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(_WARM_UP):
-                self._once()
+                self._run_once()
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            self._once()
+            self._run_once()
         return self.graph.replay
 
     def start_sums(self) -> None:
@@ -199,9 +195,9 @@ class CompiledEngine:
 
     def advance(self, steps: int, stop: StopFunction | None = None) -> int:
         """Run `steps` training steps, or fewer if `stop` returns True after one of them; return how many."""
-        for made in range(steps):
-            if made and stop and stop():
-                return made
+        for done in range(steps):
+            if done and stop and stop():
+                return done
             self.program.next_batches()
             self.replay()
         return steps

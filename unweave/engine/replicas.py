@@ -13,6 +13,7 @@ Shape letters: R replicas.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol
 
@@ -25,6 +26,8 @@ from unweave.engine.compiled import CompiledEngine
 from unweave.engine.loop import LoopEngine, StopFunction, TrainStep, compute_losses, train_step
 from unweave.engine.optim import Moments
 from unweave.engine.program import Program, State
+from unweave.engine.torch_private import missing_name
+from unweave.errors import UserNotice
 from unweave.nn.conv import conv_implementation
 from unweave.ops.no_fuse import no_fuse
 
@@ -254,10 +257,17 @@ class LoopFleet:
 
 
 def resolve_engine(engine: str, device: torch.device | str) -> str:
-    """Return the engine of this name; "auto" is the captured graph on CUDA and the plain loop elsewhere."""
-    if engine != "auto":
-        return engine
-    return "graph" if torch.device(device).type == "cuda" else "loop"
+    """Return the engine to use: "auto" is the captured graph on CUDA and the loop elsewhere.
+
+    If torch lacks a name that the compiled engines need, it is the loop, with a notice.
+    """
+    if engine == "auto":
+        engine = "graph" if torch.device(device).type == "cuda" else "loop"
+    if engine != "loop" and (reason := missing_name()):
+        message = f"engine '{engine}' is not available with torch {torch.__version__} ({reason}); using 'loop'"
+        warnings.warn(message, UserNotice, stacklevel=2)
+        return "loop"
+    return engine
 
 
 def make_engine(

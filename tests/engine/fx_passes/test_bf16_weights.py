@@ -1,16 +1,16 @@
-"""Halves kept between steps change what a step reads, not what it computes."""
+"""Copies of weights in bfloat16 change what a step reads, not what it computes."""
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, refresh
+from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, update_copies
 
 
 def step(flat):
-    """Two uses of a weight in half precision, one of them turned round; then it moves. The other one stays."""
+    """Read a weight twice in bfloat16, once transposed, then update it; a second weight is not updated."""
     weight, fixed, x = flat[0], flat[1], flat[2]
-    halves = weight.detach().bfloat16(), weight.detach().t().bfloat16(), fixed.t().bfloat16()
-    y = (x.bfloat16() @ halves[0] @ halves[1]).float() + (x.bfloat16() @ halves[2]).float().sum()
+    rounded = weight.detach().bfloat16(), weight.detach().t().bfloat16(), fixed.t().bfloat16()
+    y = (x.bfloat16() @ rounded[0] @ rounded[1]).float() + (x.bfloat16() @ rounded[2]).float().sum()
     weight.copy_(weight - 0.1 * weight * y.mean())
     x.copy_(y)
     return ()
@@ -22,34 +22,34 @@ def inputs():
 
 
 def casts(module):
-    """Which inputs the recorded step still casts."""
+    """Return the number of casts to bfloat16 in the recorded step."""
     return sum(
         node.target is torch.ops.aten._to_copy.default and node.kwargs.get("dtype") is torch.bfloat16
         for node in module.graph.nodes
     )
 
 
-def test_the_same_numbers_without_the_casts():
-    plain, told = inputs(), inputs()
-    told += [told[0].bfloat16(), told[1].bfloat16()]
-    recorded, carried = make_fx(step)(inputs()), make_fx(step)([t.clone() for t in told])
+def test_results_are_equal_without_the_casts():
+    plain, copied = inputs(), inputs()
+    copied += [copied[0].bfloat16(), copied[1].bfloat16()]
+    recorded, carried = make_fx(step)(inputs()), make_fx(step)([t.clone() for t in copied])
     before = casts(carried)
     carry_bf16_weights(carried, {0: 3, 1: 4})
-    assert casts(carried) == before - 3 + 1  # three reads go, one write comes
+    assert casts(carried) == before - 3 + 1  # three casts that read are removed, one that writes is added
     for _ in range(5):
         recorded(plain)
-        carried(told)
-        for one, other in zip(plain, told, strict=False):
+        carried(copied)
+        for one, other in zip(plain, copied, strict=False):
             assert torch.equal(one, other)
-        assert torch.equal(told[3], told[0].bfloat16()) and torch.equal(told[4], told[1].bfloat16())
+        assert torch.equal(copied[3], copied[0].bfloat16()) and torch.equal(copied[4], copied[1].bfloat16())
 
 
-def test_halves_follow_weights_that_were_set():
+def test_copies_are_updated_with_their_weights():
     tensors = [torch.randn(3), torch.zeros(3, dtype=torch.bfloat16)]
-    refresh(tensors, {0: 1})
+    update_copies(tensors, {0: 1})
     assert torch.equal(tensors[1], tensors[0].bfloat16())
 
 
-def test_only_wide_weights_in_full_precision_have_one():
+def test_only_wide_float32_weights_have_a_copy():
     assert is_wide(torch.empty(1 << 20, device="meta")) and not is_wide(torch.empty(1000, device="meta"))
     assert not is_wide(torch.empty(1 << 20, device="meta", dtype=torch.float64))

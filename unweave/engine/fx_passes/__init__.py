@@ -1,1 +1,1 @@
-"""Rewritings of the recorded training step before it is compiled."""
+"""Passes that rewrite the recorded training step before it is compiled."""
