@@ -1,9 +1,8 @@
-"""The nouns everything else is written in: Method, Batch, Out, Representation.
+"""The types that all parts of the package share: Method, Batch, Out, Representation.
 
-A method is an ordinary `nn.Module` whose `forward` is the mathematics of one training step.
-It is handed a batch, noise, hyper-parameters and the step number as tensors, and answers with
-one loss per player. Who moves, with which optimizer, on which device, alone or among hundreds
-of replicas, is the engine's business and appears nowhere in a method.
+A method is an `nn.Module` whose `forward` is the mathematics of one training step. It takes a batch, noise,
+hyperparameters and the step number as tensors, and returns one loss per player. Optimizers, devices and replicas are
+the engine's task and do not appear in a method.
 
 Shape letters used throughout: B batch, Z latents, C channels, H height, W width, K factors, L labelled factors,
 G members of a group or frames of a clip.
@@ -21,17 +20,23 @@ from unweave.errors import UserError
 
 
 class HyperParam(NamedTuple):
-    """What a user may know about one hyper-parameter: `beta: Annotated[Tensor, Knob(4.0, ...)]`."""
+    """Declaration of a hyperparameter, a field of `Method.Hyper`: `beta: Annotated[Tensor, HyperParam(4.0, ...)]`."""
 
     default: float
     about: str
-    paper: str = ""  # the values published work uses, in words
-    low: float = 0.0  # smallest value accepted
+    paper: str = ""  # values in published work, as text
+    low: float = 0.0  # smallest and largest accepted value
     high: float = float("inf")
 
 
+class Setting(NamedTuple):
+    """Declaration of a constructor argument that users may set: `latents: Annotated[int, Setting("...")] = 10`."""
+
+    about: str
+
+
 class Noise(NamedTuple):
-    """A request for random numbers. Dimensions are "B", "Z" (the method's `latents`) or a number."""
+    """Random numbers that a method needs. A dimension is "B", "Z" (the method's `latents`) or a number."""
 
     kind: str
     dims: tuple[str | int, ...]
@@ -46,38 +51,38 @@ def uniform(*dims: str | int) -> Noise:
 
 
 class Batch(NamedTuple):
-    """What a method may see. Only the fields in its `needs` are filled; the others are None.
+    """Data of one step. Only the fields in the method's `needs` are filled; the others are None.
 
-    `x`, `x_other` and `x_index` are there without supervision. Of the others each kind of supervision gives its own
-    (docs/guide/supervision.md). B counts rows: observations, pairs, triplets, groups or clips.
+    `x`, `x_other` and `x_index` need no supervision. Each kind of supervision provides some of the other fields
+    (docs/guide/supervision.md). B counts observations, pairs, triplets, groups or clips.
     """
 
     x: Tensor | None = None  # images [B, C, H, W] in 0..1
     x_other: Tensor | None = None  # an independent batch of the same size
     pair: Tensor | None = None  # pairs, match: partners of x that share some factors with it
-    changed: Tensor | None = None  # pairs: in how many factors each pair differs [B], int64
+    changed: Tensor | None = None  # pairs: number of factors in which each pair differs [B], int64
     labels: Tensor | None = None  # labels: classes of the labelled factors of `labelled` [B, L], int64; -1 is unknown
     labelled: Tensor | None = None  # labels: images with known labels [B, C, H, W], independent of x
-    groups: Tensor | None = None  # groups: images that share some factors [B, G, C, H, W], G of them in each
-    group_id: Tensor | None = None  # groups: the number of each group [B], int64; equal where the factors are equal
+    groups: Tensor | None = None  # groups: images that share some factors [B, G, C, H, W]
+    group_id: Tensor | None = None  # groups: index of each group [B], int64; equal if the shared factors are equal
     shared: Tensor | None = None  # match: what each pair shares [B], int64; 0 content, 1 style
-    positive: Tensor | None = None  # triplets: others that share the factors of x
+    positive: Tensor | None = None  # triplets: images that share the factors of x
     negative: Tensor | None = None  # triplets: images that do not
-    order: Tensor | None = None  # rank: sign of the factor of x less that of `x_other` [B], int64; -1, 0 or 1
-    clips: Tensor | None = None  # clips: frames of one video each, in time [B, G, C, H, W]
-    x_index: Tensor | None = None  # which observation of the data set each x is [B], int64
+    order: Tensor | None = None  # rank: sign of the factor of x minus that of `x_other` [B], int64; -1, 0 or 1
+    clips: Tensor | None = None  # clips: consecutive frames of one video each [B, G, C, H, W]
+    x_index: Tensor | None = None  # index of each x in the data set [B], int64
 
 
-UNSUPERVISED_FIELDS = ("x", "x_other", "x_index")  # the fields that say nothing of the factors
+UNSUPERVISED_FIELDS = ("x", "x_other", "x_index")
 
 
 def is_supervised(needs: Sequence[str]) -> bool:
-    """Whether a method with these needs asks for more than images."""
+    """Return True if a method with these needs requires supervision."""
     return any(field not in UNSUPERVISED_FIELDS for field in needs)
 
 
 class Out(NamedTuple):
-    """One step's answer: a scalar loss per player, scalars to log, new values of named buffers."""
+    """Result of `forward`: a scalar loss per player, scalars to log, and new values of buffers, by name."""
 
     losses: dict[str, Tensor]
     logs: dict[str, Tensor]
@@ -85,136 +90,157 @@ class Out(NamedTuple):
 
 
 class DataInfo(NamedTuple):
-    """All a method is told about its data: image shape (C, H, W), number of observations, form of the supervision."""
+    """What the constructor of a method receives of the data: shapes, sizes and the form of the supervision."""
 
-    shape: tuple[int, int, int]
-    size: int
-    labels: tuple[int, ...] = ()  # the number of classes of each labelled factor
-    labelled: int = 0  # how many observations have labels
-    members: int = 1  # observations in a group, frames in a clip
-    groups: int = 0  # how many different groups there are
-    factors: tuple[str, ...] = ()  # the names of the labelled factors
-    supervision: str = ""  # the words that gave labels, for messages
+    shape: tuple[int, int, int]  # C, H, W
+    size: int  # number of observations
+    labels: tuple[int, ...] = ()  # number of classes of each labelled factor
+    labelled: int = 0  # number of observations with labels
+    members: int = 1  # number of observations in a group, or of frames in a clip
+    groups: int = 0  # number of different groups
+    factors: tuple[str, ...] = ()  # names of the labelled factors
+    supervision: str = ""  # the text that gave the labels, for messages
 
 
 class Part(NamedTuple):
-    """Neighbouring coordinates of a code that mean one thing: content, style, the class."""
+    """Consecutive coordinates of a code with one meaning, such as content, style or a class."""
 
     name: str
     size: int
-    classes: bool = False  # its coordinates are the probabilities of classes: they sum to one
-    label: int | None = None  # of which label those classes are, where a method tells its labels apart
-    follows: bool = False  # it is read off other parts, not off the image; see Representation.follow
+    classes: bool = False  # the coordinates are class probabilities, which sum to one
+    label: int | None = None  # index of the label whose classes they are, if the method distinguishes its labels
+    follows: bool = False  # a function of other parts, not of the image; see Representation.follow
 
 
 class Representation(NamedTuple):
-    """What everything after training needs of a model; arrays from elsewhere fit in here too."""
+    """What evaluation, reports and exports use of a model. Any function may be None."""
 
-    encode: Callable[[Tensor], Tensor] | None  # images -> codes [B, Z]; None: the method has no encoder
+    encode: Callable[[Tensor], Tensor] | None  # images -> codes [B, Z]
     latents: int
     decode: Callable[[Tensor], Tensor] | None = None  # codes -> images in 0..1
     posterior: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None  # images -> mean, logvar
-    parts: tuple[Part, ...] = ()  # what the coordinates are, in order; () is one undivided code
-    classify: Callable[[Tensor], tuple[Tensor, ...]] | None = None  # images -> probabilities [B, classes] by label
+    parts: tuple[Part, ...] = ()  # of the coordinates, in order; () is one undivided code
+    classify: Callable[[Tensor], tuple[Tensor, ...]] | None = None  # images -> class probabilities of each label
     encode_group: Callable[[Tensor], Tensor] | None = None  # groups [..., G, C, H, W] -> members' codes [..., G, Z]
-    follow: Callable[[Tensor], Tensor] | None = None  # changed codes -> the same, parts that follow from others anew
-    from_prior: Callable[[Tensor], Tensor] | None = None  # codes of N(0, 1) draws -> of a learned prior's draws
-    cluster: Callable[[Tensor], Tensor] | None = None  # images -> probabilities of clusters nobody named [B, Y]
+    follow: Callable[[Tensor], Tensor] | None = None  # codes -> codes with the parts that follow from others updated
+    from_prior: Callable[[Tensor], Tensor] | None = None  # codes drawn from N(0, 1) -> codes from a learned prior
+    cluster: Callable[[Tensor], Tensor] | None = None  # images -> probabilities of unnamed clusters [B, Y]
 
-    def require(self, side: str) -> Callable[..., Any]:
+    def require(self, name: str) -> Callable[..., Any]:
         """Return the function of this name, such as "encode"; raise if the method does not have it."""
-        function = getattr(self, side)
+        function = self._asdict()[name]
         if function is None:
-            lacking = {"encode": "encoder", "decode": "decoder"}.get(side, f"'{side}' function")
-            raise UserError(
-                f"the method of this run has no {lacking}", argument="method", accepted=f"a method with {side}"
-            )
+            missing = {"encode": "encoder", "decode": "decoder"}.get(name, f"'{name}' function")
+            message = f"the method of this run has no {missing}"
+            raise UserError(message, argument="method", accepted=f"a method with {name}")
         return function
 
 
 class Method(nn.Module):
-    """Interface of all methods: final classes derive from it directly and from nothing else."""
+    """Interface of all methods. Methods are final classes that derive from it directly."""
 
     class Hyper(NamedTuple):
-        pass
+        """Hyperparameters: they may change during training and differ between replicas, so they are tensors."""
 
     needs: tuple[str, ...] = ("x",)
-    players: Mapping[
-        str, tuple[str, ...]
-    ]  # player -> the attributes (modules) it moves, or parts: "autoencoder.encoder"
-    frozen: tuple[str, ...] = ()  # attributes nobody moves
+    players: Mapping[str, tuple[str, ...]]  # player -> modules that it updates, such as "autoencoder.encoder"
+    frozen: tuple[str, ...] = ()  # modules that no player updates
     noise: Mapping[str, Noise] = {}
-    phases: Mapping[str, tuple[str, ...]] = {}  # name -> who moves, each on a batch of its own; {} is all on one
-    optimizer_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # the paper's optimizer settings by player
-    next_stage: ClassVar[type[Method] | None] = None  # the next stage, built with previous=this method
+    phases: Mapping[str, tuple[str, ...]] = {}  # name -> players; each phase has its own batch; {}: one phase of all
+    latents: int = 0
+    prior: str = "normal"  # distribution to which training draws the codes; see ops/priors.py
+    optimizer_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published optimizer settings of each player
+    next_stage: ClassVar[type[Method] | None] = None  # built with previous=this method after it is trained
     equation: ClassVar[str] = ""
     paper: ClassVar[str] = ""
-    latents: int
+    # For tests and help texts:
+    example_supervision: ClassVar[str | None] = None  # on the data set rooms; None is the method's default
+    smallest_image: ClassVar[int] = 8  # side in pixels, with net="small"
+    objective: ClassVar[str] = "loss"  # the logged quantity that training must lower
 
     @staticmethod
     def check_hyper(hyper: Mapping[str, float]) -> None:
-        """Raises where hyper-parameters do not go together; it is told those that stay as they are in training."""
+        """Raise if hyperparameters contradict each other; `hyper` has those that are constant during training."""
 
     def forward(self, batch: Batch, noise: Mapping[str, Tensor], hyper: Any, step: Tensor) -> Out:
-        """The players' losses. A method with phases also takes `phase: str = ""` and answers for who moves in it."""
+        """Return the losses. A method with phases also takes `phase: str` and returns the losses of its players."""
         raise NotImplementedError
 
     def representation(self) -> Representation:
-        """The trained model as the rest of the library sees it."""
-        return self.autoencoder.representation()  # type: ignore[operator, union-attr]
+        """Return the representation; by default that of the module `autoencoder`."""
+        modules: Mapping[str, Any] = dict(self.named_children())
+        if "autoencoder" not in modules:
+            name = type(self).__name__
+            raise UserError(
+                f"{name} does not define representation()", argument="method", value=name, accepted="a method with it"
+            )
+        return modules["autoencoder"].representation()
 
 
 def all_phases(method: Method) -> dict[str, tuple[str, ...]]:
-    """Who moves, by the name of the phase, in order."""
+    """Return the players of each phase, in order."""
     return dict(method.phases) or {"": tuple(method.players)}
 
 
 def player_parameters(method: Method) -> dict[str, list[str]]:
-    """The parameter names of each player; raises unless in every phase at most one player moves a parameter."""
+    """Return the parameter names of each player; raise if two players of a phase share one, or none has it."""
     names = [name for name, _ in method.named_parameters()]
-    owned = {player: _under(names, parts) for player, parts in method.players.items()}
+    owned = {player: _under(names, modules) for player, modules in method.players.items()}
     frozen = _under(names, method.frozen)
-    for movers in all_phases(method).values():
+    for players in all_phases(method).values():
         owner = dict.fromkeys(frozen, "frozen")
-        for player in movers:
+        for player in players:
             for name in owned[player]:
                 if name in owner:
                     raise TypeError(f"{name} belongs to both {owner[name]} and {player}")
                 owner[name] = player
     for name in names:
-        if name not in frozen and not any(name in mine for mine in owned.values()):
+        if name not in frozen and not any(name in own for own in owned.values()):
             raise TypeError(f"{name} belongs to no player of {type(method).__name__} and is not frozen")
     return owned
 
 
-def _under(names: list[str], parts: tuple[str, ...]) -> list[str]:
-    return [name for name in names if any(name == part or name.startswith(part + ".") for part in parts)]
+def _under(names: list[str], modules: tuple[str, ...]) -> list[str]:
+    return [name for name in names if any(name == module or name.startswith(module + ".") for module in modules)]
 
 
-def hyper_params(method: type[Method]) -> dict[str, HyperParam]:
-    """The traced hyper-parameters of a method."""
+def hyper_params(method: type[Method] | Method) -> dict[str, HyperParam]:
+    """Return the declared hyperparameters of a method."""
     hints = get_type_hints(method.Hyper, include_extras=True)
-    found = {}
-    for name, hint in hints.items():
-        notes = [a for a in get_args(hint)[1:] if isinstance(a, HyperParam)] if get_origin(hint) is Annotated else []
-        found[name] = notes[0] if notes else HyperParam(0.0, "")
+    return {name: _annotation(hint, HyperParam) or HyperParam(0.0, "") for name, hint in hints.items()}
+
+
+def _annotation(hint: Any, kind: type) -> Any:
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((note for note in notes if isinstance(note, kind)), None)
+
+
+def static_arguments(method: type[Method]) -> dict[str, inspect.Parameter]:
+    """Return the constructor arguments that a user may set: the keyword-only ones except `previous`."""
+    parameters = inspect.signature(method.__init__).parameters
+    return {n: p for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY and n != "previous"}
+
+
+def setting_help(method: type[Method]) -> dict[str, str]:
+    """Return the help text of each hyperparameter and constructor argument of all stages; "" if it has none."""
+    found: dict[str, str] = {}
+    for stage in stages(method):
+        hints = get_type_hints(stage.__init__, include_extras=True)
+        found |= {name: param.about for name, param in hyper_params(stage).items()}
+        for name in static_arguments(stage):
+            setting = _annotation(hints.get(name), Setting)
+            found[name] = setting.about if setting else found.get(name, "")
     return found
 
 
 def select_arguments(method: type[Method], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the arguments that this stage's constructor takes."""
+    """Return those of the arguments that the constructor of this stage takes."""
     return {name: arguments[name] for name in static_arguments(method) if name in arguments}
 
 
 def stages(method: type[Method]) -> list[type[Method]]:
-    """The method and what comes after it, in order."""
+    """Return the method and the stages that follow it, in order."""
     found = [method]
     while found[-1].next_stage is not None:
         found.append(found[-1].next_stage)
     return found
-
-
-def static_arguments(method: type[Method]) -> dict[str, inspect.Parameter]:
-    """The constructor arguments a user may set (keyword-only; `previous` is the engine's)."""
-    parameters = inspect.signature(method.__init__).parameters
-    return {n: p for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY and n != "previous"}

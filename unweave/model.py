@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from unweave.config import RunConfig, read_config
-from unweave.contract import Method, Representation, select_arguments
+from unweave.contract import Method, Representation, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
 from unweave.errors import UserError, check_choice
-from unweave.methods import METHODS, variant
+from unweave.methods import METHODS, construct
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder
 
 _ROUNDING = 1e-3  # by which a float may leave 0..1
@@ -107,7 +107,7 @@ def load(
         data = _fitting(load_data(data), folder)
     try:
         data = data or (None if with_data else _remembered(folder)) or load_training_data(folder)
-        model = _rebuild(variant(method, config.arguments), config, data, int(about.get("stage", 0)))
+        model = _rebuild(method, config, data, int(about.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -175,11 +175,10 @@ def _remembered(folder: RunFolder) -> DatasetMetadata | None:
 
 def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int) -> Method:
     told = data.data_info if isinstance(data, DatasetMetadata) else supervised_info(data, config.supervision)
-    model = method(told, **select_arguments(method, config.arguments))  # type: ignore[call-arg]
-    for _ in range(stage):
-        assert method.next_stage is not None
-        method = method.next_stage
-        model = method(told, **select_arguments(method, config.arguments), previous=model)  # type: ignore[call-arg]
+    model = None
+    for cls in stages(method)[: stage + 1]:
+        model = construct(cls, told, config.arguments, model)
+    assert model is not None
     return model
 
 

@@ -11,7 +11,7 @@ import typer
 from unweave.cli.app import app
 from unweave.config.settings import all_settings
 from unweave.data import DATASETS, USER_DATASETS, VIEWS
-from unweave.methods import METHODS, variant
+from unweave.methods import METHODS
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(unweave [a-z][^`\n]*)`")
@@ -49,7 +49,7 @@ def check_train(line, options):
         if name.isupper():  # a placeholder
             continue
         assert name in METHODS, f"{line!r}: no method {name!r}"
-        known = set().union(*all_settings(variant(METHODS[name], settings)))
+        known = set().union(*all_settings(METHODS[name], settings))
         assert settings.keys() <= known, f"{line!r}: no setting {settings.keys() - known} of {name}"
     call = re.match(r"(\w+)(\(|$)", options.get("data") or "")
     if call and call[2]:

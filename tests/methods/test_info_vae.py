@@ -8,7 +8,6 @@ from unweave.errors import UserError
 from unweave.methods.aae import AAE
 from unweave.methods.beta_vae import BetaVAE
 from unweave.methods.info_vae import DIVERGENCES, InfoVAE
-from unweave.methods.semi_supervised import few_labels
 from unweave.methods.vae import VAE
 from unweave.nn.discriminator import Discriminator
 from unweave.ops.mmd import KERNELS, unbiased_mmd
@@ -131,6 +130,6 @@ def test_weights_that_push_codes_away_are_refused():
     with pytest.raises(UserError, match="alpha -2 and lambda_ 2.5 push codes away from the prior; use an alpha"):
         resolve(InfoVAE, {"alpha": -2, "lambda_": 2.5})
     with pytest.raises(UserError, match="alpha 0 and lambda_ 0.5 push"):
-        resolve(few_labels(InfoVAE), {"lambda_": "0.5", "semi_supervised": "xent"})
+        resolve(InfoVAE, {"lambda_": "0.5", "semi_supervised": "xent"})
     for alpha, lambda_ in ((0.7, 0.3), (-3, 4), (1, 0), (0, "linear(0, 10, 100)")):
         resolve(InfoVAE, {"alpha": alpha, "lambda_": lambda_})

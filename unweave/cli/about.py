@@ -34,7 +34,7 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
 def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list methods")]) -> None:
     """A method's equation, its settings with their defaults, and the paper's values."""
     from unweave.contract import hyper_params, stages, static_arguments
-    from unweave.methods.semi_supervised import accepts_labels
+    from unweave.methods.semi_supervised import accepts_label_term
     from unweave.training.build import find_method
 
     cls = find_method(method)
@@ -48,7 +48,7 @@ def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list
     for name, parameter in fixed.items():
         table.add_row(name, str(parameter.default), "", STATIC_HELP.get(name, ""))
     Console().print(table)
-    if accepts_labels(cls):
+    if accepts_label_term(cls):
         more = "--supervision 'labels(n=100)' --set semi_supervised=xent (or l2, cov) --set gamma_sup=4"
         Console().print(f"\nWith a few labels: {more}", highlight=False, soft_wrap=True)
 

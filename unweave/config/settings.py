@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from unweave.errors import check_choice, invalid
@@ -81,24 +81,28 @@ def _static(name: str, value: Any, parameter: inspect.Parameter) -> Any:
         raise invalid(name, value, {int: "an integer", float: "a number"}.get(kind, "text")) from None
 
 
-def all_settings(method: type[Method]) -> tuple[dict[str, inspect.Parameter], dict[str, HyperParam]]:
-    """Return the constructor arguments and the hyperparameters of all stages."""
+def all_settings(
+    method: type[Method], given: Container[str] = ()
+) -> tuple[dict[str, inspect.Parameter], dict[str, HyperParam]]:
+    """Return the constructor arguments and the hyperparameters of all stages, and of the label term if it is given."""
     from unweave.contract import hyper_params, stages, static_arguments
+    from unweave.methods.semi_supervised import label_term_settings
 
     static: dict[str, inspect.Parameter] = {}
     traced: dict[str, HyperParam] = {}
     for stage in stages(method):
         static |= static_arguments(stage)
         traced |= hyper_params(stage)
-    return static, traced
+    more_static, more_traced = label_term_settings(method, given)
+    return {**static, **more_static}, {**traced, **more_traced}
 
 
 def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Value]]:
     """Split a user's settings into constructor arguments and hyperparameters of all stages, with defaults filled in."""
     from unweave.contract import stages
 
-    static, traced = all_settings(method)
     given = {OLD_SETTINGS.get(name, name): value for name, value in given.items()}
+    static, traced = all_settings(method, given)
     for name in given:
         check_choice("setting", name, [*traced, *static], context=method.__name__)
     arguments = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}

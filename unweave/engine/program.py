@@ -119,7 +119,7 @@ def initial_state(method: Method) -> State:
 
 def draw_noise(method: Method, key: Tensor, batch: int) -> dict[str, Tensor]:
     """Each noise the method asked for, from its own stream."""
-    sizes = {"B": batch, "Z": getattr(method, "latents", 0)}
+    sizes = {"B": batch, "Z": method.latents}
 
     def draw(name: str, noise: Noise) -> Tensor:
         shape = tuple(sizes[d] if isinstance(d, str) else d for d in noise.dims)

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import Method, hyper_params
-from unweave.errors import UserError
+from unweave.contract import DataInfo, Method, select_arguments
 from unweave.methods.aae import AAE
 from unweave.methods.aae_cluster import AAECluster
 from unweave.methods.aae_reduce import AAEReduce
@@ -26,7 +25,7 @@ from unweave.methods.m1 import M1
 from unweave.methods.m1_m2 import M1M2
 from unweave.methods.m2 import M2
 from unweave.methods.ml_vae import MLVAE
-from unweave.methods.semi_supervised import few_labels
+from unweave.methods.semi_supervised import add_label_term
 from unweave.methods.triplet import Triplet
 from unweave.methods.vae import VAE
 
@@ -57,11 +56,15 @@ METHODS: dict[str, type[Method]] = {
 }
 
 
-def variant(cls: type[Method], settings: Mapping[str, Any]) -> type[Method]:
-    """The class that these settings are for: with `semi_supervised` among them, the method told a few labels."""
-    if "semi_supervised" in settings:
-        return few_labels(cls)  # type: ignore[arg-type]  # a class is hashable
-    if "gamma_sup" in settings and "gamma_sup" not in hyper_params(cls):
-        given = settings["gamma_sup"]
-        raise UserError(f"gamma_sup {given} is the weight of semi_supervised; give semi_supervised=xent with it")
-    return cls
+def construct(
+    cls: type[Method], data: DataInfo, arguments: Mapping[str, Any], previous: Method | None = None
+) -> Method:
+    """Return a stage of a method, built with those of the arguments that it takes, and its label term if it has one.
+
+    `previous` is the trained stage before it.
+    """
+    later = {} if previous is None else {"previous": previous}
+    method = cls(data, **select_arguments(cls, arguments), **later)  # type: ignore[call-arg]
+    if "semi_supervised" in arguments:
+        add_label_term(method, arguments["semi_supervised"], data)
+    return method

@@ -16,7 +16,6 @@ from unweave.contract import (
     hyper_params,
     is_supervised,
     player_parameters,
-    select_arguments,
     stages,
 )
 from unweave.data import Dataset, Sampler, supervised_info
@@ -24,8 +23,8 @@ from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, s
 from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
 from unweave.errors import UserError, check_choice, invalid
-from unweave.methods import METHODS
-from unweave.methods.semi_supervised import accepts_labels
+from unweave.methods import METHODS, construct
+from unweave.methods.semi_supervised import accepts_label_term
 from unweave.nn.networks import weight_init
 from unweave.ops.noise import fold
 
@@ -80,20 +79,20 @@ def build(
     cls: type[Method], config: RunConfig, data: Dataset, previous: Method | None = None, stage: int = 0
 ) -> Method:
     """Return the method with its initial weights, a function of the seed and the stage only."""
-    later = {} if previous is None else {"previous": previous.cpu()}
-    arguments = select_arguments(cls, config.arguments)
+    previous = None if previous is None else previous.cpu()
     with torch.random.fork_rng(devices=[]), weight_init(config.init):
         torch.manual_seed(config.seed + stage * 2**40)
         info = supervised_info(data, config.supervision)
-        return cls(info, **arguments, **later).to(config.device)  # type: ignore[call-arg]
+        return construct(cls, info, config.arguments, previous).to(config.device)
 
 
 def probe_method(cls: type[Method], info: DataInfo, arguments: Mapping[str, Any]) -> Method:
     """Build the method to see what it needs. Labels that it does not use are reported before any other error."""
     try:
-        probe = cls(info, **select_arguments(cls, arguments))  # type: ignore[call-arg]
+        probe = construct(cls, info, arguments)
     except UserError:
-        _check_labels(cls, info, cls.needs)
+        if "semi_supervised" not in arguments:
+            _check_labels(cls, info, cls.needs)
         raise
     _check_labels(cls, info, probe.needs)
     return probe
@@ -101,7 +100,7 @@ def probe_method(cls: type[Method], info: DataInfo, arguments: Mapping[str, Any]
 
 def _check_labels(cls: type[Method], info: DataInfo, needs: tuple[str, ...]) -> None:
     used = any(map(is_supervised, [needs, *(stage.needs for stage in stages(cls)[1:])]))
-    if info.labels and not used and accepts_labels(cls):
+    if info.labels and not used and accepts_label_term(cls):
         accepted = "none, or given together with semi_supervised=xent, l2 or cov"
         raise invalid("supervision", info.supervision, accepted, context=f"{cls.__name__} does not use labels")
 
@@ -116,10 +115,7 @@ def build_program(config: RunConfig, method: Method, data: Dataset, stage: int =
     """Return what the engine needs to know of one stage of a run."""
     device = config.device
     # A run of an older version lacks the hyperparameters that were added since.
-    rows = [
-        schedule_row(config.hyper.get(name, param.default), device)
-        for name, param in hyper_params(type(method)).items()
-    ]
+    rows = [schedule_row(config.hyper.get(name, param.default), device) for name, param in hyper_params(method).items()]
     optimizers = {player: _optimizer(config.optimizers[player], device) for player in method.players}
     seed = torch.tensor(config.seed, dtype=torch.int64, device=device)
     # Supervision that no stage can use is refused; a stage that does not need it gets none.

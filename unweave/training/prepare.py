@@ -21,7 +21,7 @@ from unweave.data.user.pair_lists import resolve_pairs_file
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
 from unweave.errors import UserError, UserNotice, invalid
-from unweave.methods import METHODS, variant
+from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
 from unweave.runs import RunFolder, environment
@@ -36,20 +36,19 @@ def prepare(
 
     `given` are options of `train` (the fields of `RunConfig`) and settings of the method.
     """
-    plain = find_method(method)
+    cls = find_method(method)
     options, settings = split_options(given)
-    cls = variant(plain, settings)
     arguments, hyper = resolve(cls, settings)
     options["device"] = find_device(options["device"], options["precision"])
     data = load_data(data)
     options["supervision"], options["init"] = (
-        _supervision(plain, cls, data, arguments, options),
+        _supervision(cls, data, arguments, options),
         options["init"].strip(),
     )
     for line in [*data_warnings(data), *describe_labels(options["supervision"], data)]:
         warnings.warn(line, UserNotice, stacklevel=3)
     config = RunConfig(
-        method=next((name for name, known in METHODS.items() if known is plain), cls.__name__),
+        method=next((name for name, known in METHODS.items() if known is cls), cls.__name__),
         arguments=arguments,
         hyper=hyper,
         data=data.name,
@@ -65,13 +64,11 @@ def prepare(
     return Run(RunFolder(out or default_folder(config)), config, cls, data)
 
 
-def _supervision(
-    plain: type[Method], cls: type[Method], data: Dataset, arguments: dict[str, Any], options: dict[str, Any]
-) -> str:
+def _supervision(cls: type[Method], data: Dataset, arguments: dict[str, Any], options: dict[str, Any]) -> str:
     """Return the complete text of the supervision; raise if the method lacks some, or has no use for it."""
     text = options["supervision"] and resolve_pairs_file(options["supervision"])
     for stage in stages(cls):  # what a later stage lacks is reported now
-        if is_supervised(stage.needs) and cls is plain:  # `semi_supervised` reports by itself what it lacks
+        if is_supervised(stage.needs) and "semi_supervised" not in arguments:  # whose errors are more precise
             check_needs(text or default_supervision(stage.needs), stage.needs, data)
     with weight_init(options["init"]) as weights:
         probe = probe_method(cls, supervised_info(data, text or "none"), arguments)

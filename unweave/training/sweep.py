@@ -12,7 +12,6 @@ from unweave.contract import Method, stages
 from unweave.data import Dataset, load_data
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, check_choice, check_integer, invalid
-from unweave.methods import variant
 from unweave.model import checkpoint_step, load_training_data
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder
 from unweave.training.build import find_device, find_method
@@ -94,7 +93,7 @@ def reopen(
     folder = RunFolder.open(path)
     config = read_config(folder)
     config = config.replace(device=find_device(device or config.device, config.precision))
-    cls = variant(method or find_method(config.method), config.arguments)
+    cls = method or find_method(config.method)
     if steps is not None and check_integer("steps", steps, 1) != config.steps:
         _check_extension(folder, cls, steps)
         config = config.replace(steps=steps)

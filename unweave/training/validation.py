@@ -15,6 +15,7 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.data.supervision.label_mapping import labelled_set
 from unweave.data.supervision.labels import LabelledSet
+from unweave.errors import UserError
 from unweave.training.build import is_streamed
 
 MAX_SAMPLES = 1000  # observations in the validation set
@@ -48,8 +49,10 @@ def make_validation(method: Method, config: RunConfig, data: Dataset) -> Validat
 
 def _predicts_classes(method: Method) -> bool:
     """Return True if the method predicts classes; a user's method may lack a representation."""
-    declared = type(method).representation is not Method.representation or hasattr(method, "autoencoder")
-    return declared and method.representation().classify is not None
+    try:
+        return method.representation().classify is not None
+    except UserError:
+        return False
 
 
 def sample_unlabelled(used: LabelledSet, most: int = MAX_SAMPLES) -> tuple[Tensor, Tensor]:
