@@ -18,6 +18,19 @@ from pathlib import Path
 from typing import Any
 
 METRICS = ("mig", "factor_vae", "dci")
+ORIGIN = [
+    "method",
+    "data",
+    "steps",
+    "batch",
+    "supervision",
+    "precision",
+    "commit",
+    "device",
+    "torch",
+    "date",
+    "fleet_seconds",
+]
 
 
 def read_seeds(text: str) -> list[int]:
@@ -51,57 +64,53 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
+def train_and_score(given: argparse.Namespace, folder: Path) -> Any:
+    """Train all settings and seeds as one fleet in this folder; return one row per run."""
     import torch
 
     import unweave as uw
 
-    given = arguments()
     shared = {"steps": given.steps, "batch": given.batch, "supervision": given.supervision, "log_every": 1000}
     shared |= {"precision": given.precision, "device": given.device, "data": given.data, "method": given.method}
     data = uw.load_data(given.data)
     tries = [(text, seed) for text in given.tries for seed in read_seeds(given.seeds)]
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{number}" for number in range(len(tries))]
-        runs = [
-            {**shared, "data": data, **read_settings(text), "seed": seed, "out": path}
-            for (text, seed), path in zip(tries, paths, strict=True)
-        ]
-        start = time.monotonic()
-        trained = uw.fit(runs, strategy="batched")
-        seconds = time.monotonic() - start
-        print(f"trained {len(runs)} runs in {seconds:.0f} s", flush=True)
-        table = uw.score_runs(trained, metrics=list(METRICS), device=given.device)
-        print(f"scored in {time.monotonic() - start - seconds:.0f} s", flush=True)
+    runs = [
+        {**shared, "data": data, **read_settings(text), "seed": seed, "out": folder / str(index)}
+        for index, (text, seed) in enumerate(tries)
+    ]
+    start = time.monotonic()
+    trained = uw.fit(runs, strategy="batched")
+    seconds = time.monotonic() - start
+    print(f"trained {len(runs)} runs in {seconds:.0f} s", flush=True)
+    table = uw.score_runs(trained, metrics=list(METRICS), device=given.device)
+    print(f"scored in {time.monotonic() - start - seconds:.0f} s", flush=True)
+    scores = {name: column for name, column in table.items() if name.startswith(METRICS)}
     device = torch.cuda.get_device_name() if given.device.startswith("cuda") else "CPU"
-    known = {name: column for name, column in table.items() if name.startswith(METRICS)}
-    for name, value in {
-        "settings": [text for text, _ in tries],
-        "seed": [seed for _, seed in tries],
-        "method": given.method,
-        "data": given.data,
-        "steps": given.steps,
-        "batch": given.batch,
-        "supervision": given.supervision or "default",
-        "precision": given.precision,
-        "commit": given.commit,
-        "device": device,
-        "torch": torch.__version__,
-        "date": time.strftime("%Y-%m-%d"),
-        "fleet_seconds": round(seconds),
-    }.items():
-        table[name] = value
-    described = [name for name in table.columns if name in ("settings", "seed")]
-    rest = [name for name in ("method", "data", "steps", "batch", "supervision", "precision") if name in table]
-    origin = ["commit", "device", "torch", "date", "fleet_seconds"]
-    table = table[described + list(known) + rest + origin]
-    table.to_csv(given.out, index=False)
-    for text in given.tries:
-        rows = table[table["settings"] == text]
-        figures = "  ".join(
-            f"{name} {rows[name].median():.3f} ({rows[name].min():.3f} - {rows[name].max():.3f})" for name in known
-        )
-        print(f"{text:40} {figures}")
+    return table.assign(
+        settings=[text for text, _ in tries],
+        seed=[seed for _, seed in tries],
+        supervision=given.supervision or "default",
+        commit=given.commit,
+        device=device,
+        torch=torch.__version__,
+        date=time.strftime("%Y-%m-%d"),
+        fleet_seconds=round(seconds),
+        **{name: getattr(given, name) for name in ("method", "data", "steps", "batch", "precision")},
+    )[["settings", "seed", *scores, *ORIGIN]]
+
+
+def main() -> None:
+    given = arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        table = train_and_score(given, Path(folder))
+        table.to_csv(given.out, index=False)  # before the folder of the runs is removed, which takes seconds
+        scores = [name for name in table if name.startswith(METRICS)]
+        for text in given.tries:
+            rows = table[table["settings"] == text]
+            figures = (
+                f"{name} {rows[name].median():.3f} ({rows[name].min():.3f} - {rows[name].max():.3f})" for name in scores
+            )
+            print(f"{text:40} {'  '.join(figures)}", flush=True)
 
 
 if __name__ == "__main__":
