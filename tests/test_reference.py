@@ -1,0 +1,109 @@
+"""The pages in docs/reference agree with the registries, the settings of the methods and the command line."""
+
+import ast
+import inspect
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import unweave
+from tests.helpers.doc_code import commands, python_blocks
+from unweave.cli.app import app
+from unweave.contract import hyper_params, stages, static_arguments
+from unweave.methods import METHODS, variant
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+REGISTRIES = {"methods": METHODS}
+HEADINGS = {
+    "methods": [
+        "Idea", "Loss", "Settings", "Example", "Logged quantities", "Results",
+        "Limits and differences from the paper", "References",
+    ],
+    "metrics": [
+        "Idea", "Definition", "Settings", "Example", "Edge cases", "Differences from other implementations",
+        "Verification", "References",
+    ],
+    "data": ["Description", "Factors", "Example", "Construction", "Limits", "Licence and references"],
+}  # fmt: skip
+PAGES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry]
+FILES = sorted(str(path.relative_to(REFERENCE)) for path in (REFERENCE / "methods").rglob("*.md"))
+
+
+def read(kind, name):
+    return (REFERENCE / kind / f"{name}.md").read_text()
+
+
+def table_rows(text, heading):
+    """The cells of each row of the first table of a section, without its header; escaped bars belong to a cell."""
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL).group(1)
+    table = re.search(r"(?:^\|.*\n?)+", section, flags=re.MULTILINE)
+    lines = table.group(0).splitlines()[2:] if table else []
+    return [
+        [cell.strip().strip("`").replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines
+    ]
+
+
+@pytest.mark.parametrize(("kind", "name"), PAGES)
+def test_a_page_has_the_sections_of_its_kind(kind, name):
+    text = read(kind, name)
+    sections = text.split("\n## ")[1:]
+    assert [section.split("\n", 1)[0].strip() for section in sections] == HEADINGS[kind]
+    assert all(len(section.split("\n", 1)[1].strip()) > 20 for section in sections), "an empty section"
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_pages_and_index_are_complete(kind):
+    index = (REFERENCE / kind / "index.md").read_text()
+    assert re.findall(r"^\| \[`(\w+)`\]\(\1\.md\) \|", index, flags=re.MULTILINE) == list(REGISTRIES[kind])
+    assert {path.stem for path in (REFERENCE / kind).glob("*.md")} == {*REGISTRIES[kind], "index"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_of_a_method(name):
+    """The table has every setting of every stage of the method, its default, and whether it accepts a schedule."""
+    traced = {key: p for stage in stages(METHODS[name]) for key, p in hyper_params(stage).items()}
+    fixed = {key: p for stage in stages(METHODS[name]) for key, p in static_arguments(stage).items()}
+    expected = {key: (p.default, "yes") for key, p in traced.items()}
+    expected |= {key: (p.default, "") for key, p in fixed.items()}
+    rows = table_rows(read("methods", name), "Settings")
+    assert {key: (default_value(default), schedule) for key, default, schedule, _ in rows} == expected
+
+
+def default_value(text):
+    """The value of a default written as on the command line: `10`, `true`, `mws`."""
+    text = {"true": "True", "false": "False"}.get(text, text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+@pytest.mark.parametrize("page", FILES)
+def test_commands_use_present_options(page):
+    """No command uses the former name of an option; test_docs checks everything else about commands."""
+    command_line = typer.main.get_command(app)
+    old = {
+        flag
+        for option in command_line.commands["train"].params
+        if option.name.startswith("old_")
+        for flag in option.opts
+    }
+    found = commands((REFERENCE / page).read_text())
+    assert not [line for line in found if old & set(shlex.split(line, comments=True))]
+
+
+@pytest.mark.parametrize("page", FILES)
+def test_python_examples_use_present_settings(page):
+    """`uw.train` accepts any keyword; those of the examples are options or settings of the method."""
+    for block in python_blocks((REFERENCE / page).read_text()):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "uw.train":
+                keywords = {keyword.arg for keyword in node.keywords} - set(inspect.signature(unweave.train).parameters)
+                cls = variant(METHODS[ast.literal_eval(node.args[0])], dict.fromkeys(keywords, ""))
+                assert keywords <= {
+                    key for stage in stages(cls) for key in (*hyper_params(stage), *static_arguments(stage))
+                }
