@@ -1,10 +1,11 @@
-"""AAE: whether codes of two latents take the shape of a prior that is not normal. MNIST, petals and swiss roll.
+"""AAE on MNIST with two latents: do the codes match a mixture prior and a swiss roll prior?
 
     python benchmarks/experiments/aae_priors.py --path FOLDER --picture docs/img/aae_priors.png
 
-Trains one model for each prior, on the 60,000 images, and looks at the 10,000 test images: their MMD to draws of the
-prior, and how far a code lies from the nearest draw and a draw from the nearest code. The same of as many other draws
-of the prior, which is the best there is, and of a normal distribution with the prior's mean and covariance.
+Trains one model per prior on the 60,000 training images and encodes the 10,000 test images. Prints the MMD between
+codes and prior samples, the mean distance of a code to the nearest prior sample, and that of a prior sample to the
+nearest code. Rows for comparison: other samples of the prior (the optimum), and samples of a normal distribution with
+the prior's mean and covariance.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import unweave as uw
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.priors import prior_sample
 
-ROWS = 3000  # of a sample whose distances to another are taken: all of them are held at once
+ROWS = 3000  # samples whose pairwise distances are computed at once
 SIZE = 28
 
 
@@ -33,13 +34,13 @@ def draws(prior: str, count: int, seed: int) -> Tensor:
 
 
 def normal_like(sample_N2: Tensor, seed: int) -> Tensor:
-    """As many draws of the normal distribution with the sample's mean and covariance."""
+    """Return as many samples of the normal distribution with the sample's mean and covariance."""
     noise_N2 = torch.randn(sample_N2.shape, generator=torch.Generator().manual_seed(seed))
     return sample_N2.mean(0) + noise_N2 @ torch.linalg.cholesky(torch.cov(sample_N2.T)).T
 
 
 def distances(codes_N2: Tensor, prior_N2: Tensor) -> tuple[float, float, float]:
-    """MMD, and the mean distance of a code from the nearest draw and of a draw from the nearest code."""
+    """Return the MMD and the mean distances of codes to the nearest prior sample and of prior samples to codes."""
     between = torch.cdist(codes_N2[:ROWS], prior_N2[:ROWS])
     mmd = unbiased_mmd(codes_N2[:ROWS], prior_N2[:ROWS], KERNELS["imq"])
     return float(mmd), float(between.min(1).values.mean()), float(between.min(0).values.mean())
@@ -50,7 +51,7 @@ def mnist(part: str, path: str | None) -> str:
 
 
 def train(prior: str, given: argparse.Namespace) -> tuple[Tensor, Tensor]:
-    """Codes of the test images, in an order of their own, and their digits."""
+    """Return the codes of the test images in random order and their digits."""
     rate = given.lr or f"linear(1e-3, 0, {given.steps})"
     options: dict[str, Any] = dict(net="makhzani", likelihood="gaussian", latents=2, prior=prior, batch=100)
     options |= dict(batch_norm=given.batch_norm == "true", discriminator_steps=given.discriminator_steps)
@@ -71,7 +72,7 @@ def measure(prior: str, codes_N2: Tensor) -> None:
 
 
 def picture(found: dict[str, tuple[Tensor, Tensor]], path: Path) -> None:
-    """Codes by digit beside as many draws; one row for each prior."""
+    """Save a figure with one row per prior: the codes, coloured by digit, and as many prior samples."""
     figure, axes = plt.subplots(len(found), 2, figsize=(9, 4.5 * len(found)), squeeze=False, layout="constrained")
     for (left, right), (prior, (codes_N2, digit_N)) in zip(axes, found.items(), strict=True):
         dots = left.scatter(*codes_N2.T, c=digit_N, cmap="tab10", s=1)
@@ -88,13 +89,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--priors", default="mixture,swiss_roll")
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--lr", help="as of a run; if nothing is said, 1e-3 for all players, falling to 0")
-    parser.add_argument("--contests", type=int, default=3)
-    parser.add_argument("--critic-width", type=int, default=256)
-    parser.add_argument("--critic-depth", type=int, default=4)
-    parser.add_argument("--normed", choices=("true", "false"), default="true")
+    parser.add_argument("--lr", help="default: 1e-3 for all players, falling to 0")
+    parser.add_argument("--discriminator-steps", type=int, default=3)
+    parser.add_argument("--discriminator-width", type=int, default=256)
+    parser.add_argument("--discriminator-depth", type=int, default=4)
+    parser.add_argument("--batch-norm", choices=("true", "false"), default="true")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--path", help="folder with the files of the data, else the cache, or downloaded")
+    parser.add_argument("--path", help="folder with the files of the data; default: the cache or a download")
     parser.add_argument("--out", type=Path, default=Path("runs/aae_priors"))
     parser.add_argument("--picture", type=Path, default=Path("runs/aae_priors.png"))
     given = parser.parse_args()

@@ -1,10 +1,10 @@
-"""AAE: how fast the encoder may follow its critic. Its rate as a share of the other players', on 8 x 8 digits.
+"""AAE: learning rate of the encoder's adversarial phase, as a share of the other players', on 8 x 8 digits.
 
     python benchmarks/experiments/aae_rates.py --steps 800 --shares 1,0.3,0.1 --width 128
 
-Adam moves by its rate however small the loss: the rate is what weighs one phase against the other. Prints means of the
-last fifth of the steps, and of the codes of all images their MMD to the prior and the log-determinant of their
-covariance, 0 for the prior's.
+The size of Adam's updates does not depend on the scale of the loss, so the learning rates weight the two phases.
+Prints means over the last fifth of the steps, the MMD between the codes of all images and the prior, and the
+log-determinant of the codes' covariance (0 for the prior).
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import math
 import torch
 from torch import nn
 
-from unweave.config import resolve
 from unweave.data import load_data
 from unweave.engine.program import initial_state
+from unweave.engine.replicas import make_engine
 from unweave.methods.aae import AAE
 from unweave.nn.discriminator import Discriminator
 from unweave.nn.networks import init_weights
 from unweave.ops.mmd import KERNELS, unbiased_mmd
-from unweave.training.build import build, build_program, find_device, make_engine, optimizer_settings
+from unweave.training.build import build, build_program
+from unweave.training.prepare import prepare
 
 
 def dense(shape: tuple[int, ...], code: int, width: int) -> tuple[nn.Sequential, nn.Sequential]:
-    """An encoder and a decoder of two hidden layers of this width, for a quick look on a CPU."""
+    """Return an encoder and a decoder with two hidden layers of this width."""
     pixels = math.prod(shape)
     encoder = [nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
     decoder = [nn.Linear(code, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, pixels)]
@@ -34,7 +35,7 @@ def dense(shape: tuple[int, ...], code: int, width: int) -> tuple[nn.Sequential,
 
 
 def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespace) -> None:
-    """Networks of this width in place of all three."""
+    """Replace all three networks by networks of this width."""
     torch.manual_seed(arguments.seed)
     method.autoencoder.encoder, method.autoencoder.decoder = dense(shape, method.latents, arguments.width)
     method.discriminator = Discriminator(method.latents, width=arguments.width, depth=2)
@@ -42,22 +43,20 @@ def narrow(method: AAE, shape: tuple[int, int, int], arguments: argparse.Namespa
 
 
 def train(share: float, arguments: argparse.Namespace) -> tuple[dict[str, float], torch.Tensor]:
-    """The last logs, and the codes of all images."""
-    fixed, hyper = resolve(AAE, {"net": arguments.net})
-    config = {"arguments": fixed, "hyper": hyper, "seed": arguments.seed, "device": find_device("auto"), "batch": 64}
-    config |= {"precision": "float32", "supervision": "none", "optimizer": optimizer_settings(AAE, arguments.lr, 0.0)}
-    config["optimizer"]["encoder"]["lr"] *= share
-    data = load_data("digits").to(config["device"])
+    """Return the last logs and the codes of all images."""
+    config = prepare(AAE, "digits", net=arguments.net, seed=arguments.seed, lr=arguments.lr).config
+    config.optimizers["encoder"]["lr"] *= share
+    data = load_data("digits").to(config.device)
     method = build(AAE, config, data)
     if arguments.width:
         narrow(method, data.shape, arguments)
-        method.to(config["device"])
+        method.to(config.device)
     runner = make_engine(build_program(config, method, data), initial_state(method), "auto")
     runner.run(arguments.steps - arguments.steps // 5)
     logs = runner.run(arguments.steps // 5)
     method.load_state_dict({**runner.state.params, **runner.state.buffers})
     with torch.no_grad():
-        return logs, method.representation().encode(data.images(torch.arange(data.size, device=config["device"]))).cpu()
+        return logs, method.representation().encode(data.images(torch.arange(data.size, device=config.device))).cpu()
 
 
 def main() -> None:
@@ -66,11 +65,11 @@ def main() -> None:
     parser.add_argument("--shares", default="1,0.3,0.1")
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--net", default="small")
-    parser.add_argument("--width", type=int, default=0, help="hidden units of all networks; 0 is those of --net")
+    parser.add_argument("--width", type=int, default=0, help="hidden units of all networks; 0: those of --net")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     print(
-        "| share | reconstruction, nats | critic's accuracy | MMD | log-determinant |\n|---|---|---|---|---|",
+        "| share | reconstruction, nats | discriminator accuracy | MMD | log-determinant |\n|---|---|---|---|---|",
         flush=True,
     )
     for share in map(float, arguments.shares.split(",")):

@@ -1,12 +1,12 @@
-"""aae_cluster: which beginnings lead to clusters that are the classes? Variants of the method, a fleet of seeds each.
+"""aae_cluster: variants of the method and its initialisation, one fleet of seeds per call.
 
-    python benchmarks/experiments/cluster_starts.py --set style_normed=true --set "sharpness=linear(0.1, 1, 5000)" \\
-        --steps 10000
+    python benchmarks/experiments/cluster_starts.py --set style_batch_norm=true \\
+        --set "sharpness=linear(0.1, 1, 5000)" --steps 10000
 
-Prints, for every seed, the last training losses and the share of the images not trained on that are in the wrong
-cluster, by the paper's rule and by the commonest label. `sharpness` multiplies the logits of the clusters, so below 1
-images may belong to several; `style_normed` standardises the style over the batch; `joint` has one critic of style and
-cluster together in place of two; `width` is of all hidden layers.
+Prints, for each seed, the last training losses and the percentage of test images in the wrong cluster, by the paper's
+rule and by the most frequent label of the cluster. `sharpness` multiplies the cluster logits (below 1 an image
+may belong to several clusters); `style_batch_norm` normalises the style over the batch; `joint` uses one discriminator
+of style and cluster together instead of two; `width` is the width of all hidden layers.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from unweave.studies.makhzani2015 import error
 
 @final
 class Clusters(Method):
-    """The method with what its page does not offer."""
+    """aae_cluster with additional settings."""
 
     class Hyper(NamedTuple):
         dropout: Annotated[Tensor, HyperParam(0.2, "share of the encoder's input pixels set to 0")]
-        class_weight: Annotated[Tensor, HyperParam(1.0, "weight of the encoder's loss against the critic of clusters")]
-        sharpness: Annotated[Tensor, HyperParam(1.0, "of the clusters' logits")]
-        recon_weight: Annotated[Tensor, HyperParam(1.0, "of the reconstruction")]
+        class_weight: Annotated[Tensor, HyperParam(1.0, "weight of the class discriminator's loss for the encoder")]
+        sharpness: Annotated[Tensor, HyperParam(1.0, "factor of the cluster logits")]
+        recon_weight: Annotated[Tensor, HyperParam(1.0, "weight of the reconstruction")]
 
     paper, equation = AAECluster.paper, AAECluster.equation
     players = {
@@ -102,13 +102,13 @@ class Clusters(Method):
 
 def arguments_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", action="append", default=[], help="a setting, name=value")
+    parser.add_argument("--set", action="append", default=[], help="setting of the variant, name=value")
     parser.add_argument("--seeds", default="0-2")
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--lr", default="", help="from 5e-4 to 0 if not given")
+    parser.add_argument("--lr", default="", help="default: from 5e-4 to 0")
     parser.add_argument("--optimizer", default="adam")
-    parser.add_argument("--start", default="glorot")
+    parser.add_argument("--init", default="glorot")
     parser.add_argument("--clip", type=float, default=0.0)
     parser.add_argument("--data", default="mnist(part='train', size=28)")
     parser.add_argument("--device", default="auto")

@@ -1,10 +1,10 @@
-"""A picture of a study's scores: of every family of runs on each data set, where its runs lie.
+"""Plot the distribution of a study's scores for each method and data set.
 
     python benchmarks/experiments/densities.py \\
         benchmarks/experiments/results/tran2021_h200_2026-11-16.csv mig group_mig --out densities.png
 
-A column a data set, a row a score; the curve is a kernel density estimate (scipy's, Scott's bandwidth) of all runs of a
-family with every one of its settings, the strokes below it are the runs. Families of fewer than 8 runs are left out.
+One column per data set and one row per score. Each curve is a kernel density estimate (scipy, Scott's bandwidth) of all
+runs of a method with all of its settings; the ticks below are the runs. Methods with fewer than 8 runs are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.stats import gaussian_kde
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-MIN_MODELS = 8  # runs of a family
+MIN_RUNS = 8
 LABELS = {"mig": "MIG", "group_mig": "group-MIG"}
 COLOURS = ("#1f5f6b", "#c4622d", "#7a5aa6", "#4e8a3d")
 
@@ -29,11 +29,11 @@ COLOURS = ("#1f5f6b", "#c4622d", "#7a5aa6", "#4e8a3d")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scores", type=Path)
-    parser.add_argument("names", nargs="+", help="columns of the table")
+    parser.add_argument("names", nargs="+", help="scores (columns) to plot")
     parser.add_argument("--out", type=Path, default=Path("densities.png"))
     given = parser.parse_args()
     frame = pd.read_csv(given.scores)
-    frame = frame.groupby("family").filter(lambda runs: len(runs) >= MIN_MODELS)
+    frame = frame.groupby("family").filter(lambda runs: len(runs) >= MIN_RUNS)
     sets, methods = list(frame.data.unique()), list(frame.method.unique())
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     size = (4.2 * len(sets), 2.1 * len(given.names))
@@ -44,7 +44,7 @@ def main() -> None:
             at = np.linspace(panel[name].min() - 0.12, panel[name].max() + 0.12, 500)
             for place, method in enumerate(methods):
                 values = panel[panel.method == method][name].dropna().to_numpy()
-                if len(values) >= MIN_MODELS:
+                if len(values) >= MIN_RUNS:
                     draw(axis, at, values, COLOURS[place], f"{method}, {len(values)} runs", place)
             top = axis.get_ylim()[1]
             axis.set_ylim(-0.24 * top, top)

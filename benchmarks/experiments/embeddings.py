@@ -1,15 +1,15 @@
-"""Embeddings of real data: the F-statistic loss beside the triplet loss, on classes that training never showed.
+"""Embeddings of real data: the F-statistic loss and the triplet loss, tested on classes not seen in training.
 
     python benchmarks/experiments/embeddings.py --faces orl.npz --sounds fsdd.npz --seeds 5 --steps 1000
     python benchmarks/experiments/embeddings.py --characters images_background_small1.zip,images_background_small2.zip
 
-faces        .npz with `images` [N, H, W] and `subject`: three subjects of four are shown, the others tested on
-characters   Omniglot: trained on the first file, tested on the alphabets of the second that the first has not
-sounds       .npz with `audio`, `offsets`, `digit`, `speaker`, `take`: classes are digit and speaker together; tested on
-             takes that were not shown, by modularity and explicitness of both factors
+faces        .npz with `images` [N, H, W] and `subject`; one subject in four is held out
+characters   Omniglot: trained on the first file, tested on those alphabets of the second that the first lacks
+sounds       .npz with `audio`, `offsets`, `digit`, `speaker`, `take`; a class is a digit of one speaker; tested on
+             held-out takes, also by modularity and explicitness of both factors
 
-Both methods have the same network, steps and number of images a step. Without a file a set is left out. Prints a table
-and writes one JSON line a run.
+Both methods use the same network, number of steps and number of images per step. A data set without a file is left out.
+Prints a table and writes one JSON line per run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from unweave.training.sweep import fit
 
 
 class Task(NamedTuple):
-    """What is learned from and what is tested on; the classes are by these factors."""
+    """Training data, test data, and the factors that define the classes."""
 
     train: Dataset
     test: Dataset
@@ -46,9 +46,8 @@ def faces(path: str, size: int) -> Task:
     with np.load(path) as stored:
         subject = stored["subject"]
         data = load_data(stored["images"], factors=subject[:, None], names=["subject"])
-    hidden = np.flatnonzero(subject % 4 == 3)
-    shown = np.flatnonzero(subject % 4 != 3)
-    return Task(subset(data, indices=shown.tolist()), subset(data, indices=hidden.tolist()), ("subject",))
+    train, test = np.flatnonzero(subject % 4 != 3), np.flatnonzero(subject % 4 == 3)
+    return Task(subset(data, indices=train.tolist()), subset(data, indices=test.tolist()), ("subject",))
 
 
 def characters(paths: str, size: int) -> Task:
@@ -66,25 +65,25 @@ def sounds(path: str, size: int) -> Task:
         take = stored["take"]
     images = np.stack([spectrogram(sound, size) for sound in pieces]).reshape(len(pieces), 1, size, size)
     data = load_data(images, factors=factors, names=["digit", "speaker"])
-    hidden, shown = np.flatnonzero(take % 5 == 4), np.flatnonzero(take % 5 != 4)
-    split = (subset(data, indices=rows.tolist()) for rows in (shown, hidden))
-    return Task(*split, ("digit", "speaker"))
+    train, test = np.flatnonzero(take % 5 != 4), np.flatnonzero(take % 5 == 4)
+    return Task(subset(data, indices=train.tolist()), subset(data, indices=test.tolist()), ("digit", "speaker"))
 
 
 TASKS = {"faces": faces, "characters": characters, "sounds": sounds}
 
 
 def runs_of(method: str, name: str, task: Task, arguments: argparse.Namespace) -> list[dict]:
-    """As many images a step for both: classes of members, or triplets."""
+    """Return one run per seed; a step has the same number of images for both methods."""
     by = list(task.by)
-    told = {"method": method, "data": task.train, "steps": arguments.steps, "lr": arguments.lr, "net": arguments.net}
-    told |= {"latents": arguments.latents, "device": arguments.device, "precision": arguments.precision}
-    told |= {"log_every": min(100, arguments.steps)}
+    shared = {"method": method, "data": task.train, "steps": arguments.steps, "lr": arguments.lr, "net": arguments.net}
+    shared |= {"latents": arguments.latents, "device": arguments.device, "precision": arguments.precision}
+    shared |= {"log_every": min(100, arguments.steps)}
     if method == "f_statistic":
-        told |= {"supervision": f"groups(by={by}, size={arguments.members}, distinct=True)", "batch": arguments.classes}
+        groups = f"groups(by={by}, size={arguments.members}, distinct=True)"
+        shared |= {"supervision": groups, "batch": arguments.classes}
     else:
-        told |= {"supervision": f"triplets(by={by})", "batch": arguments.classes * arguments.members // 3}
-    return [{**told, "seed": s, "out": arguments.runs / f"{method}-{name}-seed{s}"} for s in range(arguments.seeds)]
+        shared |= {"supervision": f"triplets(by={by})", "batch": arguments.classes * arguments.members // 3}
+    return [{**shared, "seed": s, "out": arguments.runs / f"{method}-{name}-seed{s}"} for s in range(arguments.seeds)]
 
 
 def codes_of(run: TrainedModel, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +93,7 @@ def codes_of(run: TrainedModel, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scores(codes: np.ndarray, factors: np.ndarray, names: tuple[str, ...], by: tuple[str, ...]) -> dict[str, float]:
-    """Retrieval of the whole class, and with several factors how well each has coordinates of its own."""
+    """Return recall@1 of the classes; with several factors also modularity, explicitness and recall@1 of each."""
     chosen = factors[:, [names.index(name) for name in by]]
     _, joint = np.unique(chosen, axis=0, return_inverse=True)
     found = {"recall@1": recall_at_1(codes, joint.reshape(-1))}
@@ -111,7 +110,8 @@ def measured(method: str, name: str, task: Task, arguments: argparse.Namespace) 
             print(f"{run.folder.path} diverged at step {run.step}")
             continue
         found.append(scores(*codes_of(run, task.test), task.test.factor_names, task.by))
-        record = {"method": method, "data": name, "scores": found[-1], "config": run.config, "versions": environment()}
+        record = {"method": method, "data": name, "scores": found[-1], "versions": environment()}
+        record |= {"config": run.config.to_json()}
         with open(arguments.out / "embeddings.jsonl", "a") as file:
             file.write(json.dumps(record, default=str) + "\n")
     return found
@@ -135,13 +135,13 @@ def line(method: str, name: str, found: list[dict[str, float]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in TASKS:
-        parser.add_argument(f"--{name}", default="", help="its file or files")
+        parser.add_argument(f"--{name}", default="", help="path of its file or files")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--classes", type=int, default=12, help="in a step of f_statistic")
-    parser.add_argument("--members", type=int, default=6, help="of a class in a step")
+    parser.add_argument("--classes", type=int, default=12, help="classes per step of f_statistic")
+    parser.add_argument("--members", type=int, default=6, help="members of a class per step")
     parser.add_argument("--latents", type=int, default=16)
-    parser.add_argument("--size", type=int, default=32, help="side of the pictures, where it can be chosen")
+    parser.add_argument("--size", type=int, default=32, help="image size of characters and sounds")
     parser.add_argument("--net", default="small")
     parser.add_argument("--lr", default="1e-3")
     parser.add_argument("--device", default="auto")
@@ -155,10 +155,10 @@ def main() -> None:
         if not (path := getattr(arguments, name)):
             continue
         task = make(path, arguments.size)
-        print(f"{name}: {task.train.size} to learn from, {task.test.size} to test on, classes by {', '.join(task.by)}")
+        print(f"{name}: {task.train.size} training and {task.test.size} test images, classes by {', '.join(task.by)}")
         for method in ("f_statistic", "triplet"):
             print(line(method, name, measured(method, name, task, arguments)), flush=True)
-        print(line("nearest pixels", name, [pixels(task)]), flush=True)
+        print(line("pixels", name, [pixels(task)]), flush=True)
 
 
 if __name__ == "__main__":

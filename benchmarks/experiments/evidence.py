@@ -1,8 +1,8 @@
-"""How likely VAEs of several code sizes find MNIST: what of the distance to published likelihoods is the size.
+"""Marginal likelihood of MNIST under VAEs with several numbers of latents.
 
     python benchmarks/experiments/evidence.py --latents 10 --latents 40 --steps 20000
 
-Trains study zhao2019's `vae` on MNIST, with so many latents and steps, and prints -log p(x) as the study counts it.
+Trains the `vae` of study zhao2019 on MNIST with each number of latents and prints -log p(x) as the study estimates it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from unweave.studies.zhao2019 import STUDY
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--latents", type=int, action="append", help="a size of the code; 10 if none is given")
+    parser.add_argument("--latents", type=int, action="append", help="number of latents, repeatable; default 10")
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--lr", default="1e-4", help="the study's if not given")
+    parser.add_argument("--lr", default="1e-4", help="default: the study's")
     parser.add_argument("--rows", type=int, default=1000, help="test images")
-    parser.add_argument("--path", help="folder with the files of the data, else the cache, or downloaded")
+    parser.add_argument("--path", help="folder with the files of the data; default: the cache or a download")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("runs/evidence"))

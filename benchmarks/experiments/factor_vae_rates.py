@@ -1,4 +1,4 @@
-"""FactorVAE at two learning rates, four seeds each, as one fleet; scores at the end. On a GPU, about five minutes.
+"""Train FactorVAE at two learning rates with four seeds each, as one fleet, and score it; five minutes on a GPU.
 
 python benchmarks/experiments/factor_vae_rates.py --steps 100000
 """
@@ -18,12 +18,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--out", type=Path, default=Path("runs/factor_vae_rates"))
+    parser.add_argument("--data", default="sprites")
+    parser.add_argument("--net", default="locatello")
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--device", default="cuda")
     arguments = parser.parse_args()
-    same = {"method": "factor_vae", "data": "sprites", "gamma": 35.0, "steps": arguments.steps, "precision": "bf16"}
-    runs = [{**same, "device": "cuda", "log_every": 5000, **run} for run in expand({"lr": [1e-4, 4e-4]}, range(4))]
+    given = {name: getattr(arguments, name) for name in ("data", "net", "steps", "precision", "device")}
+    runs = [
+        {**given, "method": "factor_vae", "gamma": 35.0, "log_every": 5000, **run}
+        for run in expand({"lr": [1e-4, 4e-4]}, range(4))
+    ]
     for run, done in zip(runs, fit(runs, out=arguments.out, resume=True), strict=True):
         scores = (
-            evaluate(done, metrics=["mig", "factor_vae"], device="cuda").scores
+            evaluate(done, metrics=["mig", "factor_vae"], device=arguments.device).scores
             if isinstance(done, TrainedModel)
             else {}
         )

@@ -1,11 +1,11 @@
-"""What labels of a few observations add: every term with 100 and 1,000 labels against the same method without.
+"""Effect of labels for a few observations: each semi-supervised term with 100 and 1,000 labels, and none.
 
     python benchmarks/experiments/few_labels.py --steps 40000 --seeds 0-4 --precision bf16 --out runs/few_labels
 
-Trains fleets (4 methods x (1 + 3 terms x 2 numbers of labels) x 5 seeds = 140 runs), goes on where it was stopped, and
-prints the median over seeds, with lowest and highest, of MIG and DCI disentanglement. Scores of every run are written
-to scores.csv in the folder, fleet after fleet. A smaller one: --methods beta_vae --labels 100 --terms none,xent
---seeds 0-1. Of parts that ran beside each other, in folders of their own, --table prints one table:
+Trains fleets (4 methods x (1 + 3 terms x 2 numbers of labels) x 5 seeds = 140 runs), or resumes them, and prints the
+median over seeds, with minimum and maximum, of MIG and DCI disentanglement. The scores of every run are written to
+scores.csv in the folder after each fleet. A smaller example: --methods beta_vae --labels 100 --terms none,xent
+--seeds 0-1. --table combines the scores of parts that were trained in separate folders into one table:
 
     python benchmarks/experiments/few_labels.py --table runs/few_labels-1/scores.csv runs/few_labels-2/scores.csv
 """
@@ -31,10 +31,10 @@ def arguments_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", default="beta_vae,factor_vae,beta_tcvae,dip_vae_i")
     parser.add_argument("--labels", default="100,1000", help="numbers of labelled observations")
-    parser.add_argument("--terms", default="none,xent,l2,cov", help="none is the method without labels")
+    parser.add_argument("--terms", default="none,xent,l2,cov", help="none: the method without labels")
     parser.add_argument("--gamma-sup", type=float, default=4.0)
     parser.add_argument("--data", default="sprites")
-    parser.add_argument("--set", action="append", default=[], help="a setting of every method, such as latents=6")
+    parser.add_argument("--set", action="append", default=[], help="setting of every method, such as latents=6")
     parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--seeds", default="0-4")
@@ -44,32 +44,32 @@ def arguments_given() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=10_000, help="observations to score on")
     parser.add_argument("--log-every", type=int, default=1000)
     parser.add_argument("--out", type=Path, default=Path("runs/few_labels"))
-    parser.add_argument("--table", type=Path, nargs="+", help="print the table of these scores and train nothing")
+    parser.add_argument("--table", type=Path, nargs="+", help="print the table of these scores without training")
     return parser.parse_args()
 
 
 def wanted_fleets(given: argparse.Namespace) -> list[list[dict[str, Any]]]:
-    """Every method without labels, then with each term and number of them: the seeds of each, a folder a run."""
+    """Return the runs of each fleet: each method without labels, then with each term and number of labels."""
     same = {name: getattr(given, name) for name in ("data", "steps", "batch", "lr", "precision", "device", "log_every")}
     same |= dict(pair.split("=", 1) for pair in given.set)
     terms = given.terms.split(",")
-    told: list[tuple[str, dict[str, Any]]] = [("none", {})] if "none" in terms else []
+    variants: list[tuple[str, dict[str, Any]]] = [("none", {})] if "none" in terms else []
     for count in given.labels.split(","):
         for term in (term for term in terms if term != "none"):
             options = {"semi_supervised": term, "gamma_sup": given.gamma_sup, "supervision": f"labels(n={count})"}
-            told.append((f"{term}-{count}", options))
+            variants.append((f"{term}-{count}", options))
     return [
         [
             {"method": method, **same, **options, "seed": seed, "out": given.out / f"{method}-{name}-seed{seed}"}
             for seed in read_seeds(given.seeds)
         ]
         for method in given.methods.split(",")
-        for name, options in told
+        for name, options in variants
     ]
 
 
 def summary(frame: pd.DataFrame) -> str:
-    """A line for each method, term and number of labels, methods as they come, fewest labels first."""
+    """Return one table row per method, term and number of labels, fewest labels first."""
     place = frame["method"].map(list(dict.fromkeys(frame["method"])).index)
     count = frame["supervision"].str.extract(r"n=(\d+)")[0].fillna("0").astype(int)
     frame = frame.assign(place=place, count=count).sort_values(["place", "count"], kind="stable")
@@ -93,7 +93,7 @@ def main() -> None:
         print(summary(pd.concat([pd.read_csv(path, keep_default_na=False) for path in given.table])))
         return
     scored: list[pd.DataFrame] = []
-    for runs in wanted_fleets(given):  # each scored when it is trained: a later one may be interrupted
+    for runs in wanted_fleets(given):  # scored after each fleet, because a later one may be interrupted
         with sweep_progress_observer() as observe:
             done = uw.fit(runs, out=given.out, resume=True, observe=observe)
         frame = uw.score_runs(done, metrics=["mig", "dci"], num_samples=given.rows, device=find_device(given.device))

@@ -1,14 +1,15 @@
-"""Content and style of real pictures: ML-VAE and GVAE on digits, faces and things in groups, and what each part tells.
+"""Content and style of real images: ML-VAE and GVAE on grouped digits, faces and objects.
 
     python benchmarks/experiments/groups_real.py --steps 30000 --seeds 5 --out results
     python benchmarks/experiments/groups_real.py --sets mnist --mnist folder/with/four/files
     python benchmarks/experiments/groups_real.py --sets extended_yale_b,coil20 --extended-yale-b faces.npz \\
         --coil20 things.npz
 
-Digits are grouped by digit, faces by subject, things by object. Without a path a set comes from the cache or is
-downloaded. An .npz holds `images` [N, H, W] and one array a factor (`subject`; `object` and `pose`). The seeds of a
-method train as one fleet. A linear classifier is fitted on codes of the training part and tested on pictures that
-neither it nor the model has seen. Prints a table and writes one JSON line a run.
+Digits are grouped by digit, faces by subject, objects by object. A data set without a path comes from the cache or is
+downloaded. An .npz holds `images` [N, H, W] and one array per factor (`subject`; `object` and `pose`). The seeds of a
+method train as one fleet. A linear classifier predicts the group from the content or the style; it is fitted on codes
+of the training part and tested on images that neither it nor the model has seen. Prints a table and writes one JSON
+line per run.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from unweave.training.sweep import fit
 METHODS = ("ml_vae", "gvae")
 BY = {"mnist": "digit", "extended_yale_b": "subject", "coil20": "object"}
 MEMBERS = (1, 2, 4, 8, 16)
-# A re-run of ML-VAE on MNIST, 10 + 10 latents (README of ananyahjha93/multi-level-vae): in per cent.
-PUBLISHED = "published re-run of ML-VAE on mnist: content of one 38.6, accumulated 99.7, style 42.1"
+# Reimplementation of ML-VAE on MNIST, 10 + 10 latents (README of ananyahjha93/multi-level-vae), in per cent.
+PUBLISHED = "published reimplementation of ML-VAE on mnist: content of one 38.6, accumulated 99.7, style 42.1"
 
 
 def main() -> None:
@@ -51,15 +52,15 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(BY))
     for name in BY:
-        parser.add_argument(f"--{name.replace('_', '-')}", default="", help="path of its files, or an .npz")
+        parser.add_argument(f"--{name.replace('_', '-')}", default="", help="path of its files or of an .npz")
     parser.add_argument("--steps", type=int, default=30_000)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=32, help="groups in a step")
+    parser.add_argument("--batch", type=int, default=32, help="groups per step")
     parser.add_argument("--size", type=int, default=8, help="members of a group")
-    parser.add_argument("--latents", type=int, default=20, help="half of them content")
+    parser.add_argument("--latents", type=int, default=20, help="half of them are content")
     parser.add_argument("--net", default="locatello")
     parser.add_argument("--lr", default="4e-4")
-    parser.add_argument("--rows", type=int, default=10_000, help="pictures the classifier is fitted on, and tested on")
+    parser.add_argument("--rows", type=int, default=10_000, help="images to fit the classifier on, and to test it on")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--runs", type=Path, default=Path("runs/groups_real"))
@@ -68,7 +69,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def parts(name: str, path: str) -> tuple[Dataset, Dataset]:
-    """The part that is learned from and the part that is only tested on."""
+    """Return the training data and the test data."""
     options = {"path": path} if path else {}
     if name == "mnist":
         return load_data("mnist", part="train", **options), load_data("mnist", part="test", **options)
@@ -77,7 +78,7 @@ def parts(name: str, path: str) -> tuple[Dataset, Dataset]:
 
 
 def from_arrays(path: Path, name: str) -> Dataset:
-    """Pictures and their factors out of an .npz with an array for each factor."""
+    """Read images and factors from an .npz with one array per factor."""
     with np.load(path) as stored:
         names = [known for known in ("subject", "light", "object", "pose") if known in stored]
         factors = np.stack([stored[known] for known in names], axis=1)
@@ -85,11 +86,11 @@ def from_arrays(path: Path, name: str) -> Dataset:
 
 
 def measured(method: str, name: str, train: Dataset, test: Dataset, arguments: argparse.Namespace) -> list[dict]:
-    """The accuracies of every seed, in per cent; a run that diverged has none."""
-    told = {"method": method, "data": train, "steps": arguments.steps, "batch": arguments.batch, "lr": arguments.lr}
-    told |= {"latents": arguments.latents, "net": arguments.net, "device": arguments.device}
-    told |= {"supervision": f"groups(by=[{BY[name]!r}], size={arguments.size})", "precision": arguments.precision}
-    runs = [{**told, "seed": s, "out": arguments.runs / f"{method}-{name}-seed{s}"} for s in range(arguments.seeds)]
+    """Return the accuracies of every seed in per cent, without runs that diverged."""
+    shared = {"method": method, "data": train, "steps": arguments.steps, "batch": arguments.batch, "lr": arguments.lr}
+    shared |= {"latents": arguments.latents, "net": arguments.net, "device": arguments.device}
+    shared |= {"supervision": f"groups(by=[{BY[name]!r}], size={arguments.size})", "precision": arguments.precision}
+    runs = [{**shared, "seed": s, "out": arguments.runs / f"{method}-{name}-seed{s}"} for s in range(arguments.seeds)]
     found = []
     for run in fit(runs):
         if isinstance(run, Diverged):
@@ -99,7 +100,13 @@ def measured(method: str, name: str, train: Dataset, test: Dataset, arguments: a
         one = group_accuracy(run, test=test.to(device), members=MEMBERS, num_samples=arguments.rows)
         shares = {f"content of {m}": 100 * share for m, share in one.content.items()}
         found.append({**shares, "style": 100 * one.style, "chance": 100 * one.chance})
-        record = {"method": method, "data": name, "config": run.config, **found[-1], "versions": environment()}
+        record = {
+            "method": method,
+            "data": name,
+            "config": run.config.to_json(),
+            **found[-1],
+            "versions": environment(),
+        }
         with open(arguments.out / "groups_real.jsonl", "a") as file:
             file.write(json.dumps(record, default=str) + "\n")
     return found
@@ -110,7 +117,7 @@ def columns() -> list[str]:
 
 
 def summary(found: list[dict]) -> list[str]:
-    """Mean ± deviation over the seeds; a dash where no run could tell."""
+    """Return the mean ± standard deviation over the seeds of each column, or a dash."""
     cells = []
     for column in columns():
         values = [one[column] for one in found if column in one]

@@ -1,8 +1,8 @@
-"""Train a method on several seeds and score each on the whole data set: the figures of the method pages.
+"""Train a method with several seeds and score each on the whole data set, for the numbers of the method pages.
 
     python benchmarks/experiments/quality.py beta_tcvae --set beta=6 --steps 100000 --seeds 0,1 --lr 4e-4 --out results
 
-Writes one JSON line per run and a traversal picture of the first seed into the folder.
+Writes one JSON line per run, and a latent traversal of the first seed, into the folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--lr", default="4e-4")
     parser.add_argument("--precision", default="bf16")
-    parser.add_argument("--rows", type=int, default=0, help="observations to score on; 0 is all")
+    parser.add_argument("--rows", type=int, default=0, help="observations to score on; 0: all")
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     arguments = parser.parse_args()

@@ -1,17 +1,16 @@
-"""What moves the errors of methods that tell classes: runs of kingma2014 or makhzani2015 with settings changed.
+"""Runs of the studies kingma2014 and makhzani2015 with changed settings: what changes the classification error?
 
     python benchmarks/experiments/study_gap.py aae_semi --set "supervision=labels(n=100, balanced=True, seed=3)" \\
         --seeds 0-2
     python benchmarks/experiments/study_gap.py aae_semi --set steps=450000 --set "lr=linear(5e-4, 0, 450000)" \\
         --seeds 0,3
-    python benchmarks/experiments/study_gap.py aae_semi --set optimizer=sgd --set clip=20 --set "start=normal(0.01)" \\
+    python benchmarks/experiments/study_gap.py aae_semi --set optimizer=sgd --set clip=20 --set "init=normal(0.01)" \\
         --seeds 0-2
     python benchmarks/experiments/study_gap.py aae_cluster --set "class_weight=linear(0, 1, 6000)"
     python benchmarks/experiments/study_gap.py m2 --set alpha=0.1
 
-Trains one fleet of the study's first row of that method (100 labels, 16 clusters), goes on where it was stopped, prints
-the errors as the study counts them, and writes every run's to scores.csv in the folder. Once called
-aae_gap.py.
+Trains one fleet of the first row of the study for that method (100 labels, 16 clusters), or resumes it. Prints the
+errors as the study measures them and writes those of every run to scores.csv in the folder.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ def arguments_given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("method", choices=STUDIES)
     parser.add_argument("--data", choices=("mnist", "fashion_mnist"), default="mnist")
-    parser.add_argument("--set", action="append", default=[], help="a setting of the run, name=value; name= drops it")
+    parser.add_argument("--set", action="append", default=[], help="setting of the run, name=value; name= removes it")
     parser.add_argument("--seeds", default="0-4")
-    parser.add_argument("--path", help="folder with the files of the data, else the cache, or downloaded")
+    parser.add_argument("--path", help="folder with the files of the data; default: the cache or a download")
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("runs/study_gap"))
@@ -51,13 +50,9 @@ def arguments_given() -> argparse.Namespace:
 
 
 def changed(row: dict[str, Any], settings: list[str]) -> dict[str, Any]:
-    """The row with these settings in place of its own."""
+    """Return the row with these settings replaced."""
     row |= dict(pair.split("=", 1) for pair in settings)
-    return {name: NUMBERS.get(name, _as_it_is)(value) for name, value in row.items() if value != ""}
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+    return {name: NUMBERS[name](value) if name in NUMBERS else value for name, value in row.items() if value != ""}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Kill a training run with SIGKILL at a random moment, resume it, and compare its weights; many times over.
+"""Kill a training run with SIGKILL at random times, resume it, and compare its final weights; repeatedly.
 
 python benchmarks/reliability/kill.py --times 20
 """
@@ -25,7 +25,7 @@ def command(*words: str) -> list[str]:
 
 
 def digest(run: Path) -> tuple[str, str]:
-    """Of the final weights and of the log."""
+    """Return the digests of the final weights and of the log."""
     return tuple(hashlib.sha256((run / n).read_bytes()).hexdigest()[:16] for n in ("weights.safetensors", "log.jsonl"))  # type: ignore[return-value]
 
 
@@ -57,8 +57,8 @@ def main() -> None:
                 kills += 1
             words = ["--resume", str(run), "--quiet"] if (run / "config.json").exists() else words
         same += digest(run) == whole
-        print(f"{turn + 1:3}: killed {kills} times, {'the same' if digest(run) == whole else 'DIFFERENT'}", flush=True)
-    print(f"{same} of {arguments.times} ended in the same weights and log")
+        print(f"{turn + 1:3}: killed {kills} times, {'equal' if digest(run) == whole else 'DIFFERENT'}", flush=True)
+    print(f"{same} of {arguments.times} ended with equal weights and log")
     shutil.rmtree(folder)
     sys.exit(same != arguments.times)
 

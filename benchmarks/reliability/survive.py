@@ -1,10 +1,10 @@
-"""A fleet that is killed, and a fleet with a run that explodes: do the others end in the same weights, bit for bit?
+"""Kill and resume a fleet, and let one run of a fleet diverge: are all other weights equal bit for bit?
 
 python benchmarks/reliability/survive.py --replicas 64 --steps 2000 --device cuda --precision bf16
 python benchmarks/reliability/survive.py --replicas 4 --steps 60 --net small --data "sprites(size=16)" --batch 8
 
-Three times the same fleet: as it is; killed with SIGKILL half-way and gone on with; with a learning rate of 1e6 in one
-of its runs.
+Trains the same fleet three times: undisturbed; killed with SIGKILL half-way and resumed; with a learning rate of 1e6 in
+one of its runs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from pathlib import Path
 
 SCRIPT = """
 import json, sys
-from unweave.training import cohort, sweep as fleet
-cohort.SECONDS_BETWEEN_CHECKPOINTS = 1.0
-fleet.fit(json.loads(sys.argv[1]), strategy="batched", resume=True)
+import unweave
+unweave.fit(json.loads(sys.argv[1]), strategy="batched", resume=True)
 """
 
 
 def runs(folder: Path, arguments: argparse.Namespace, poisoned: int | None = None) -> list[dict]:
-    told = {"method": arguments.method, "data": arguments.data, "net": arguments.net, "batch": arguments.batch}
-    told |= {"steps": arguments.steps, "device": arguments.device, "precision": arguments.precision}
-    told |= {"log_every": max(1, arguments.steps // 20)}
+    shared = {"method": arguments.method, "data": arguments.data, "net": arguments.net, "batch": arguments.batch}
+    shared |= {"steps": arguments.steps, "device": arguments.device, "precision": arguments.precision}
+    shared |= {"log_every": max(1, arguments.steps // 20), "checkpoint_every": "1s"}
     rates = [1e6 if k == poisoned else 1e-4 * (1 + k % 4) for k in range(arguments.replicas)]
-    return [{**told, "seed": k, "lr": rate, "out": str(folder / str(k))} for k, rate in enumerate(rates)]
+    return [{**shared, "seed": k, "lr": rate, "out": str(folder / str(k))} for k, rate in enumerate(rates)]
 
 
 def start(given: list[dict]) -> subprocess.Popen:
@@ -47,7 +46,7 @@ def finish(given: list[dict]) -> float:
 
 
 def digests(folder: Path, arguments: argparse.Namespace) -> list[str]:
-    """Of each run's final weights; nothing where there are none."""
+    """Return the digest of each run's final weights, or "" if it has none."""
     paths = [folder / str(k) / "weights.safetensors" for k in range(arguments.replicas)]
     return [hashlib.sha256(p.read_bytes()).hexdigest()[:16] if p.exists() else "" for p in paths]
 
@@ -58,7 +57,7 @@ def step_of(folder: Path) -> int:
 
 
 def kill_halfway(given: list[dict], steps: int) -> int:
-    """The step that was recorded when the fleet was killed; it had been saved before."""
+    """Kill the fleet half-way, after its first checkpoint; return the last logged step."""
     first, process = Path(given[0]["out"]), start(given)
     while process.poll() is None:
         if step_of(first) >= steps // 2 and (first / "checkpoint.safetensors").exists():
@@ -66,7 +65,7 @@ def kill_halfway(given: list[dict], steps: int) -> int:
             process.wait()
             return step_of(first)
         time.sleep(0.01)
-    sys.exit("the fleet was done before it could be killed; use more steps")
+    sys.exit("the fleet finished before it could be killed; use more steps")
 
 
 def main() -> None:
@@ -85,22 +84,20 @@ def main() -> None:
         print(
             f"{arguments.replicas} runs of {arguments.steps} steps: {finish(runs(whole, arguments)):.0f} s", flush=True
         )
-        meant = digests(whole, arguments)
+        expected = digests(whole, arguments)
         at = kill_halfway(runs(killed, arguments), arguments.steps)
         finish(runs(killed, arguments))
-        same = sum(a == b != "" for a, b in zip(digests(killed, arguments), meant, strict=True))
+        same = sum(a == b != "" for a, b in zip(digests(killed, arguments), expected, strict=True))
         print(
-            f"killed at step {at} and gone on with: {same} of {arguments.replicas} weights files are the same",
+            f"killed at step {at} and resumed: {same} of {arguments.replicas} weights files are equal",
             flush=True,
         )
         sick = arguments.replicas // 2
         finish(runs(poisoned, arguments, sick))
         found = digests(poisoned, arguments)
-        spared = sum(found[k] == meant[k] != "" for k in range(arguments.replicas) if k != sick)
+        spared = sum(found[k] == expected[k] != "" for k in range(arguments.replicas) if k != sick)
         end = f"ended at step {step_of(poisoned / str(sick))}" + ("" if found[sick] else ", without weights")
-        print(
-            f"a learning rate of 1e6 in run {sick} ({end}): {spared} of the other {arguments.replicas - 1} are the same"
-        )
+        print(f"a learning rate of 1e6 in run {sick} ({end}): {spared} of the other {arguments.replicas - 1} are equal")
         sys.exit(same < arguments.replicas or spared < arguments.replicas - 1)
 
 

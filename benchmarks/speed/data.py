@@ -1,8 +1,8 @@
-"""How long the data sets take: first use (empty cache), later loads, and one batch of 64.
+"""Time of the data sets: first load (empty cache), later loads, and one batch of 64.
 
 python benchmarks/speed/data.py --device cpu
 python benchmarks/speed/data.py --device cuda --compile
-python benchmarks/speed/data.py --device cuda --check    # instead: are the pictures those of the CPU?
+python benchmarks/speed/data.py --device cuda --check    # compare images with the CPU instead
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def seconds(make: Callable[[], Dataset]) -> tuple[float, Dataset]:
 
 
 def batch_milliseconds(draw: Callable[[Tensor], Batch], device: str, repeats: int) -> float:
-    """The median over repeats of the time of ten batches, divided by ten; on a GPU measured there, by events."""
+    """Return the time per batch: the median over repeats of ten batches; on a GPU measured by events."""
     keys = [torch.tensor(k, device=device) for k in range(10)]
     for _ in range(3):
         draw(keys[0])
@@ -69,25 +69,25 @@ def measure(text: str, device: str, compiled: bool, repeats: int, batch: int) ->
     return f"{text:24} {first:10.2f} {later:10.2f} {stored / 1e6:10.2f} {each:12.3f}"
 
 
-def largest_difference(text: str, device: str, pictures: int = 2000) -> float:
-    """How far the set's pictures on this device are from those on the CPU."""
+def largest_difference(text: str, device: str, images: int = 2000) -> float:
+    """Return the largest difference between images on this device and on the CPU."""
     data = load_data(text)
-    index = torch.randint(0, data.size, (pictures,), generator=torch.Generator().manual_seed(0))
+    index = torch.randint(0, data.size, (images,), generator=torch.Generator().manual_seed(0))
     expected = data.images(index)
     return float((data.to(device).images(index.to(device)).cpu() - expected).abs().max())
 
 
-def drawn_difference(device: str, pictures: int = 2000) -> float:
-    """The same for sprites drawn here and there, not looked up."""
+def drawn_difference(device: str, images: int = 2000) -> float:
+    """Return the largest difference of sprites that are drawn on each device instead of looked up."""
     data = load_data("sprites")
-    index = torch.randint(0, data.size, (pictures,), generator=torch.Generator().manual_seed(0))
+    index = torch.randint(0, data.size, (images,), generator=torch.Generator().manual_seed(0))
     tables = [torch.tensor(values, dtype=torch.float64) for values in data.factor_values]
     values = torch.stack([t[c] for t, c in zip(tables, data.factors(index).unbind(1), strict=True)], dim=1)
     return float((draw_sprites(values.to(device)).cpu() - data.images(index)).abs().max())
 
 
 def check(device: str) -> bool:
-    """Sprites must be equal bit for bit; rooms are a matrix product, rounded differently on every device."""
+    """Check that sprites are equal bit for bit, and rooms, a matrix product, up to rounding."""
     fine = True
     cases = [("sprites", 0.0), ("sprites(antialias=4)", 0.0), ("rooms", 1e-5), ("digits", 0.0)]
     found = [(text, largest_difference(text, device), allowed) for text, allowed in cases]
@@ -100,8 +100,8 @@ def check(device: str) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--compile", action="store_true", help="draw through torch.compile")
-    parser.add_argument("--check", action="store_true", help="compare pictures with the CPU's; exit code 1 if wrong")
+    parser.add_argument("--compile", action="store_true", help="draw batches with torch.compile")
+    parser.add_argument("--check", action="store_true", help="compare images with the CPU's; exit code 1 if different")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()

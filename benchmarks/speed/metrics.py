@@ -1,6 +1,6 @@
-"""The metrics of disentanglement_lib and explicitness: the plain scikit-learn formulation and ours, side by side.
+"""Time and scores of the metrics of disentanglement_lib and explicitness: ours and plain scikit-learn code.
 
-python benchmarks/speed/metrics.py           10,000 train 5,000 test rows, dSprites' factor sizes, 10 codes; 7 minutes
+python benchmarks/speed/metrics.py           10,000 train and 5,000 test rows, factors of dSprites, 10 codes; 7 minutes
 python benchmarks/speed/metrics.py --quick   a tenth of the rows
 python benchmarks/speed/metrics.py --table full --device cuda   every metric on all 737,280 rows of that grid, ours only
 
@@ -37,7 +37,7 @@ NAMES = ("beta_vae", "factor_vae", "mig", "modularity", "dci", "sap", "explicitn
 
 
 def synthetic_codes(factors_NK: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Ten codes that know something: five noisy factors, three mixtures of two, and two of pure noise."""
+    """Return ten codes: five noisy factors, three noisy sums of two factors, and two of pure noise."""
     z_NK = (factors_NK - (np.array(SIZES) - 1) / 2) / np.array(SIZES)
     mixed = z_NK[:, [0, 1, 2]] + z_NK[:, [1, 3, 4]]
     codes = np.column_stack([z_NK, mixed, np.zeros((len(z_NK), 2))])
@@ -45,7 +45,7 @@ def synthetic_codes(factors_NK: np.ndarray, rng: np.random.Generator) -> np.ndar
     return (codes + noise).astype(np.float32)
 
 
-# --- the definitions of disentanglement_lib, as one would write them with scikit-learn --------------------------------
+# --- the definitions of disentanglement_lib, written with scikit-learn ------------------------------------------------
 
 
 def plain_mig(codes: Array, factors: Array, test: Test) -> Scores:
@@ -76,7 +76,7 @@ def plain_beta_vae(codes: Array, factors: Array, test: Test, batch: int = 64) ->
     def votes(number: int) -> tuple[Array, Array]:
         labels = rng.integers(factors.shape[1], size=number)
         features = []
-        for k in labels:  # one experiment after the other, as disentanglement_lib has it
+        for k in labels:  # one experiment at a time, as in disentanglement_lib
             left = rng.integers(len(codes), size=batch)
             value = factors[left, k]
             right = order[first[k][value] + rng.integers(count[k][value]), k]
@@ -142,11 +142,11 @@ def plain_explicitness(codes: Array, factors: Array, test: Test) -> Scores:
 PLAIN = {name: globals()[f"plain_{name}"] for name in NAMES}
 
 
-# --- running them -----------------------------------------------------------------------------------------------------
+# --- measurement ------------------------------------------------------------------------------------------------------
 
 
 def ours(name: str, codes: Array, factors: Array, test: Test | None, device: str | None) -> Scores:
-    """A metric of the library with the options it takes."""
+    """Return the scores of our metric, with those of the options that it accepts."""
     function = METRICS[name].function
     offered = {"test": test, "device": device}
     accepted = inspect.signature(function).parameters
@@ -158,7 +158,7 @@ def ours(name: str, codes: Array, factors: Array, test: Test | None, device: str
 class Timed(NamedTuple):
     scores: Scores
     wall: float
-    cpu: float  # of all threads together: what a busy machine does not change much
+    cpu: float  # of all threads; hardly affected by other load
 
 
 def timed(function: Callable[..., Scores], *arguments: Any) -> Timed:
@@ -174,7 +174,7 @@ def compare(rows: int, device: str | None, names: list[str], references: bool) -
     factors = rng.integers(SIZES, size=(rows + rows // 2, len(SIZES)))
     codes = synthetic_codes(factors, rng)
     train, test = (codes[:rows], factors[:rows]), (codes[rows:], factors[rows:])
-    ours("dci", codes[:200], factors[:200], None, device)  # what is done once in a process: loading, a GPU's start
+    ours("dci", codes[:200], factors[:200], None, device)  # warm-up
     print(
         f"{rows} train and {rows // 2} test rows, {codes.shape[1]} codes, factor sizes {SIZES}; seconds and CPU seconds"
     )
@@ -195,7 +195,7 @@ def compare(rows: int, device: str | None, names: list[str], references: bool) -
 
 
 def whole_table(device: str | None) -> None:
-    """Every metric of the library that reads codes and factors, on every combination of the factors."""
+    """Time every metric of codes and factors on the full grid of factors."""
     rows = int(np.prod(SIZES))
     factors = np.stack(np.unravel_index(np.arange(rows), SIZES), axis=1).astype(np.int8)
     codes = synthetic_codes(factors, np.random.default_rng(0))
@@ -217,10 +217,10 @@ def whole_table(device: str | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    parser.add_argument("--device", default=None, help="cpu or cuda; where the arrays are if left out")
+    parser.add_argument("--device", default=None, help="cpu or cuda")
     parser.add_argument("--table", choices=("split", "full"), default="split")
     parser.add_argument("--metrics", default=",".join(NAMES))
-    parser.add_argument("--ours", action="store_true", help="without the scikit-learn formulation")
+    parser.add_argument("--ours", action="store_true", help="skip the scikit-learn code")
     arguments = parser.parse_args()
     on = arguments.device or "cpu"
     where = torch.cuda.get_device_name() if on.startswith("cuda") else f"{os.cpu_count()} CPU cores"
