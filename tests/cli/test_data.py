@@ -41,10 +41,10 @@ def test_300_mixed_pictures_train_in_one_command(tmp_path, capsys):
     for part in (
         "300 images as 32 x 32 colour; factors: shape, radius, light, stars",
         "skipped 2 files",
-        "a/broken.png: broken",
-        "notes.txt: not a picture",
-        "1 row names no picture: gone.png",
-        "2 pictures have no row",
+        "a/broken.png: damaged",
+        "notes.txt: not an image",
+        "1 row names no image: gone.png",
+        "2 images have no row",
     ):
         assert part in err, part
     options = json.loads((run / "config.json").read_text())["data_options"]
@@ -53,7 +53,7 @@ def test_300_mixed_pictures_train_in_one_command(tmp_path, capsys):
     assert unweave(capsys, "train", "--resume", run)[0] == 0
     next((tmp_path / "pictures" / "b").iterdir()).unlink()
     code, _, err = unweave(capsys, "evaluate", run)
-    assert code == 2 and "(300 then, 299 now)" in err and err.count("\n") == 1
+    assert code == 2 and "(300 images then, 299 now)" in err and err.count("\n") == 1
 
 
 def test_options_reach_the_pictures(tmp_path, capsys):
@@ -70,7 +70,7 @@ def test_without_factors_up_to_the_report_and_back_to_the_pictures(tmp_path, cap
         saved(drawn(40, 20, colour=(number * 40, 0, 0)), tmp_path / "p" / f"{number}", "RGBA" if number else "I;16")
     run = tmp_path / "run"
     code, _, err = unweave(capsys, "train", "vae", "--data", tmp_path / "p", "--size", "16", *TINY, "--out", run)
-    assert code == 0 and "no factors known" in err
+    assert code == 0 and "no known factors" in err
     assert unweave(capsys, "evaluate", run)[0] == 0
     assert unweave(capsys, "report", run, "-o", tmp_path / "r.html")[0] == 0
     assert "only the eye can tell" in (tmp_path / "r.html").read_text()
@@ -93,7 +93,7 @@ def test_inspect(tmp_path, capsys, monkeypatch):
     table = mixed_folder(tmp_path / "pictures", 24)
     code, out, err = unweave(capsys, "data", "inspect", "pictures", "--factors", table, "--size", "32")
     assert code == 0, err
-    for part in ("24 pictures in 26 files", "32 x 32", "a/broken.png", "notes.txt", "4 factors"):
+    for part in ("24 in 26 files", "32 x 32", "a/broken.png", "notes.txt", "4 factors"):
         assert part in out, part
     assert f"unweave train beta_vae --data pictures --factors {table} --size 32" in out
     for name in ("pictures.png", "factors.png"):
@@ -104,7 +104,7 @@ def test_inspect(tmp_path, capsys, monkeypatch):
 
 def test_list(capsys):
     code, out, _ = unweave(capsys, "data", "list")
-    assert code == 0 and "sprites" in out and "unweave data inspect FOLDER" in out
+    assert code == 0 and "sprites" in out and "unweave data inspect PATH" in out
 
 
 @pytest.fixture
@@ -123,18 +123,18 @@ def places(tmp_path):
 
 
 BAD = [
-    (["empty"], "is an empty folder"),
-    (["one"], "one picture only"),
-    (["bad"], "none of the 2 files is a picture"),
-    (["nothing/here"], "'nothing/here' is not there"),
-    (["strange.csv"], "unknown kind"),
-    (["a.npy"], "holds no array"),
-    (["good", "--factors", "strange.csv"], "'photo.png', a picture is called '0.png'"),
+    (["empty"], "no files"),
+    (["one"], "only '0.png'"),
+    (["bad"], "none; it contains 2 other files"),
+    (["nothing/here"], "'nothing/here' does not exist"),
+    (["strange.csv"], "unknown format"),
+    (["a.npy"], "a.npy' cannot be read"),
+    (["good", "--factors", "strange.csv"], "'photo.png', an image is called '0.png'"),
     (["good", "--factors", "empty.csv"], "cannot be read as a table"),
-    (["good", "--factors", "none.csv"], "is not there"),
+    (["good", "--factors", "none.csv"], "none.csv"),
     (["good", "--fit", "cropp"], "did you mean 'crop'"),
     (["good", "--channels", "grey"], "did you mean 'gray'"),
-    (["good", "--size", "3"], "size=3"),
+    (["good", "--size", "3"], "size"),
     (["sprites", "--fit", "crop"], "option 'fit'"),
 ]
 
@@ -183,13 +183,13 @@ def test_groups_from_a_file(listed, capsys):
     words = ["--data", "p", "--size", "16", *TINY, "--groups", "groups.csv"]
     code, _, err = unweave(capsys, "train", "ml_vae", *words, "--out", "run")
     assert code == 0, err
-    assert "1 picture is in no group" in err and "1 group has one picture only and cannot be trained on: c" in err
+    assert "1 image is in no group" in err and "1 group has only one image and cannot be trained on: c" in err
     config = json.loads((listed / "run" / "config.json").read_text())
     assert config["supervision"] == "groups(by=['group'], size=2)"
     assert config["data_options"]["groups"] == str(listed / "groups.csv")
     code, _, err = unweave(capsys, "train", "ml_vae", *words, "--supervision", "groups(by=['group'], size=3)")
     assert code == 0, err
-    assert config["left_out"] == ["1 group has one picture only and cannot be trained on: c"]
+    assert config["left_out"] == ["1 group has only one image and cannot be trained on: c"]
     code, out, _ = unweave(capsys, "data", "inspect", "p", "--groups", "groups.csv")
     assert code == 0 and "unweave train ml_vae --data p --groups groups.csv" in out
 
@@ -198,7 +198,7 @@ def test_what_is_left_out_is_told_even_if_quiet(listed, capsys):
     (listed / "p" / "broken.png").write_text("no")
     words = ["ml_vae", "--data", "p", "--size", "16", *TINY, "--quiet", "--groups", "groups.csv"]
     code, _, err = unweave(capsys, "train", *words, "--out", "run")
-    left = ["skipped 1 file: broken.png", "1 group has one picture only and cannot be trained on: c"]
+    left = ["skipped 1 file: broken.png", "1 group has only one image and cannot be trained on: c"]
     assert code == 0 and err.splitlines() == [f"warning: {line}" for line in left]
     assert json.loads((listed / "run" / "config.json").read_text())["left_out"] == left
     (listed / "p" / "broken.png").unlink()

@@ -8,6 +8,7 @@ import torch
 
 import unweave as uw
 from unweave.config import RunConfig, read_config
+from unweave.config.migrate import migrate
 from unweave.model import checkpoint_step
 from unweave.report import repeat_command, report
 from unweave.runs import RunFolder
@@ -56,3 +57,12 @@ def test_a_resumed_run_equals_the_same_run_trained_now(old, tmp_path):
     again = uw.train(config.method, config.data_text(), out=tmp_path / "again", **options, **settings)
     for (name, a), b in zip(resumed.method.state_dict().items(), again.method.state_dict().values(), strict=True):
         assert torch.allclose(a, b, atol=1e-5), name
+
+
+def test_the_option_kinds_of_user_data_is_renamed(old):
+    stored = RunFolder.open(old).read_json("config.json")
+    kinds = {"angle": "discrete"}
+    assert migrate({**stored, "data_options": {"kinds": kinds}})["data_options"] == {"factor_types": kinds}
+    part = {"data": f"folder(path='p', kinds={kinds})"}
+    renamed = {"data": f"folder(path='p', factor_types={kinds})"}
+    assert migrate({**stored, "data_options": part})["data_options"] == renamed

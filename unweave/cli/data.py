@@ -66,7 +66,7 @@ def supervision_from_files(supervision: str | None, pairs: Path | None, groups: 
 
 @app.command("inspect")
 def inspect_(
-    path: Annotated[str, typer.Argument(help="a folder of pictures, an .npy or .npz, or the name of a data set")],
+    path: Annotated[str, typer.Argument(help="a folder, a file, or the name of a data set; see: data list")],
     factors: FactorsOption = None,
     groups: GroupsOption = None,
     size: SizeOption = None,
@@ -84,7 +84,7 @@ def inspect_(
     data = load_data(path, **options)
     made = save_sheets(data, out or Path(f"inspect-{Path(path).stem or 'data'}"), path)
     for section in describe(data):
-        out_console.print(f"[bold]{escape(section.head)}[/bold]", highlight=False, soft_wrap=True)
+        out_console.print(f"[bold]{escape(section.heading)}[/bold]", highlight=False, soft_wrap=True)
         _print_rows(section.rows)
     out_console.print("[bold]Drawn[/bold]", highlight=False)
     _print_rows([(str(file),) for file in made])
@@ -110,15 +110,18 @@ def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
 
 @app.command("list")
 def list_() -> None:
-    """Every data set by name, and how to give your own."""
+    """List the data sets, and the formats of your own data."""
     from unweave.data import catalogue
+    from unweave.data.user.formats import FORMATS
 
     table = Table("name", "what it is", "download", "licence", box=None, padding=(0, 2, 0, 0))
     for name, entry in catalogue().items():
         table.add_row(f"[bold]{name}[/bold]", escape(entry.about), entry.download, entry.licence)
     out_console.print(table)
+    out_console.print("\n[bold]Your own data[/bold]: pass a path instead of a name", highlight=False)
+    _print_rows(
+        [("folder", "image files of any size, in sub-folders too")] + [(", ".join(f.endings), f.help) for f in FORMATS]
+    )
     out_console.print(
-        "\n[bold]Your own[/bold]: give a folder of pictures, an .npy or an .npz instead of a name; look first with\n"
-        "  unweave data inspect FOLDER [--factors table.csv]",
-        highlight=False,
+        "Inspect it first: unweave data inspect PATH [--factors table.csv]", highlight=False, markup=False
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,16 @@ def migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
     config["lr"] = _given_rate(config)
     config["validate_every"] = config["checkpoint_every"]
     config["notices"] = config.pop("left_out", [])
+    config["data_options"] = _rename_factor_types(config["data_options"])
     return config
+
+
+def _rename_factor_types(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Rename the option `kinds` of user data, also in the texts that views store of their data."""
+    renamed = {"factor_types" if name == "kinds" else name: value for name, value in options.items()}
+    if isinstance(text := renamed.get("data"), str):
+        renamed["data"] = re.sub(r"(?<=[(, ])kinds=(?=\{)", "factor_types=", text)
+    return renamed
 
 
 def _given_rate(config: Mapping[str, Any]) -> Any:

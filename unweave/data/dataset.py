@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,23 +19,22 @@ from unweave.data.ranges import Span
 from unweave.errors import UserError
 
 
+@dataclass(frozen=True)
 class SourceInfo:
-    """Where user data come from. The defaults describe data that are not read from files."""
+    """Where user data come from and how they were read. The defaults describe data of the library."""
 
-    @property
-    def file_names(self) -> Sequence[str]:
-        """Name of the image file of each observation; empty if the images are not single files."""
-        return ()
-
-    @property
-    def unreadable_files(self) -> Mapping[str, str]:
-        """Files that could not be read as an image, with the reason."""
-        return {}
-
-    @property
-    def excluded_columns(self) -> Mapping[str, str]:
-        """Columns of the factor table that are not factors, with the reason."""
-        return {}
+    title: str = ""  # short name of the source; "" for data of the library
+    details: Sequence[tuple[str, ...]] = ()  # rows of a table that describes the source
+    notes: Sequence[str] = ()  # how the images were converted
+    file_names: Sequence[str] = ()  # the image file of each observation; empty if the images are not single files
+    unreadable_files: Mapping[str, str] = field(default_factory=dict)  # files that are not images -> the reason
+    factor_source: str = ""  # the tables that the factors come from
+    excluded_columns: Mapping[str, str] = field(default_factory=dict)  # columns that are not factors -> the reason
+    name_notes: Sequence[str] = ()  # how rows of these tables were assigned to images
+    row_notes: Sequence[str] = ()  # which rows and images have no match; includes `row_warnings`
+    row_warnings: Sequence[str] = ()
+    group_notes: Sequence[str] = ()  # which images have no group; includes `group_warnings`
+    group_warnings: Sequence[str] = ()
 
 
 class Dataset(nn.Module):

@@ -16,7 +16,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from unweave.data import Dataset
 from unweave.data.user.factor_table import repr_value
-from unweave.data.user.inspection import factor_values_of, printable
+from unweave.data.user.inspection import factor_values_of
+from unweave.data.user.wording import printable
 from unweave.errors import UserError
 from unweave.report.images import _font, to_png
 from unweave.runs import write_atomic

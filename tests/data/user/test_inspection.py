@@ -1,4 +1,4 @@
-"""What is told about a data set is what it is."""
+"""The description of a data set is correct and complete."""
 
 import os
 
@@ -18,7 +18,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def words(sections):
-    return "\n".join(" | ".join(row) for section in sections for row in [(section.head,), *section.rows])
+    return "\n".join(" | ".join(row) for section in sections for row in [(section.heading,), *section.rows])
 
 
 def test_a_mixed_folder(tmp_path):
@@ -26,69 +26,71 @@ def test_a_mixed_folder(tmp_path):
     data = load_data(tmp_path / "p", factors=table)
     said = words(describe(data))
     for part in (
-        "48 pictures in 50 files",
+        "images | 48 in 50 files",
         "format | 24 PNG, 8 JPEG",
         "4 grey of 16 bits",
-        "48 different ones, 2",
+        "48 different sizes, 2",
         "48 images of 64 x 64, colour (590 kB)",
         "are not square: the middle is kept",
-        "8 have transparent parts: laid on white",
-        "4 have 16 bits: brought to 8, 65535 being white",
+        "8 have transparent parts: shown on white",
+        "4 have 16 bits: reduced to 8, 65535 is white",
         "4 have several frames: the first is used",
-        "4 lie on their side: turned as the camera noted",
+        "4 are rotated: turned upright",
         f"4 factors, from {table}",
         "shape | discrete | 2 values: disc, square | 2 missing",
         "radius | continuous | 46 values from 0.1",
         "stars | discrete | 5 values: 1, 2, 3, 4, 5",
-        "column 'image' names the pictures",
-        "1 row names no picture: gone.png",
-        "2 pictures have no row: ",
-        "column 'version' is no factor: always 'same'",
+        "column 'image' names the images",
+        "1 row names no image: gone.png",
+        "2 images have no row: ",
+        "column 'version' is not a factor: always 'same'",
         "2 files skipped",
-        "a/broken.png | broken",
-        "notes.txt | not a picture",
+        "a/broken.png | damaged",
+        "notes.txt | not an image",
     ):
         assert part in said, part
 
 
-def test_dark_pictures_are_noticed(tmp_path):
+def test_dark_16_bit_images_are_reported(tmp_path):
     for number in range(3):
         level = np.full((32, 32), 3000 + number, np.uint16)
         path = tmp_path / "p" / f"{number}.png"
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(level).save(path)
-    assert "the brightest value is 3002, so they will be dark: white=4095" in words(describe(load_data(tmp_path / "p")))
+    assert "the largest value is 3002, so images will be dark: use white=4095" in words(
+        describe(load_data(tmp_path / "p"))
+    )
     bright = load_data(tmp_path / "p", white=4095)
     assert "will be dark" not in words(describe(bright)) and bright.pixels.max() > 180
 
 
-def test_hints(tmp_path):
+def test_grey_images_and_unused_tables_are_reported(tmp_path):
     for number in range(3):
         saved(drawn(64, 64, colour=(number, number, number)), tmp_path / "p" / f"{number}", "RGB")
     (tmp_path / "p" / "labels.csv").write_text("file,x\n0.png,1\n")
     data = load_data(tmp_path / "p")
     said = words(describe(data))
-    assert "no picture has colour" in said and "size | all 64 x 64" in said and "No factors known" in said
-    assert f"labels.csv lies beside the pictures; to use it: --factors {tmp_path / 'p' / 'labels.csv'}" in said
-    assert any("labels.csv lies beside" in line for line in data_summary(data))
+    assert "no image has colour" in said and "size | all 64 x 64" in said and "No known factors" in said
+    assert f"labels.csv is in the folder; to use it: --factors {tmp_path / 'p' / 'labels.csv'}" in said
+    assert any("labels.csv is in the folder" in line for line in data_summary(data))
     used = load_data(tmp_path / "p", factors=tmp_path / "p" / "labels.csv")
-    assert "labels.csv" not in used.source_info.scan.bad
+    assert "labels.csv" not in used.source_info.unreadable_files
 
 
-def test_in_short_names_some_and_points_to_the_rest(tmp_path):
+def test_the_summary_lists_some_skipped_files(tmp_path):
     mixed_folder(tmp_path / "p", 12)
     for number in range(9):
         (tmp_path / "p" / f"bad{number}.png").write_text("no")
     lines = data_summary(load_data(tmp_path / "p"))
     assert "12 images as 64 x 64 colour; factors: folder" in lines[0]
     assert lines[1] == "skipped 11 files:" and len(lines) == 2 + 5 + 1
-    assert lines[-1] == f"  and 6 more; all of them: unweave data inspect {tmp_path / 'p'}"
+    assert lines[-1] == f"  and 6 more; for all of them: unweave data inspect {tmp_path / 'p'}"
     assert data_summary(load_data("digits")) == []
     part = data_summary(load_data(f"split(data={str(tmp_path / 'p')!r}, part='train')"))
     assert "skipped 11 files:" in part and "11 images" in part[0]
 
 
-def test_arrays_and_built_in_sets(tmp_path):
+def test_arrays_and_built_in_data_sets(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.eye(8, dtype=np.uint8)[None].repeat(3, 0), y=[0, 1, 0])
     said = words(describe(load_data(tmp_path / "a.npz")))
     assert "uint8 [3, 8, 8]" in said and "1 is white" in said and "y | discrete | 2 values: 0, 1" in said
@@ -96,7 +98,7 @@ def test_arrays_and_built_in_sets(tmp_path):
     assert "1,797 images of 8 x 8, grey" in said and "digit | discrete | 10 values: 0, 1, 2, 3, 4, 5, ..." in said
 
 
-def test_names_that_are_no_text(tmp_path):
+def test_file_names_that_are_not_text(tmp_path):
     for name in (b"\xff.png", b"b.png", b"\xfe.txt"):
         path = os.fsencode(tmp_path / "p") + b"/" + name
         (tmp_path / "p").mkdir(exist_ok=True)
@@ -105,13 +107,13 @@ def test_names_that_are_no_text(tmp_path):
                 drawn(16, 16).save(file, "PNG")
     data = load_data(tmp_path / "p")
     assert (words(describe(data)) + "".join(data_summary(data))).encode()
-    assert contact_sheet(data, "p", data.source_info.scan.pictures)
+    assert contact_sheet(data, "p", data.source_info.file_names)
 
 
-def test_drawings(tmp_path):
+def test_contact_sheets(tmp_path):
     table = mixed_folder(tmp_path / "p", 14)
     data = load_data(tmp_path / "p", factors=table, size=16)
-    sheet = contact_sheet(data, "a title " * 50, data.source_info.scan.pictures)
+    sheet = contact_sheet(data, "a title " * 50, data.source_info.file_names)
     for png in (
         sheet,
         factor_charts(data),

@@ -97,7 +97,7 @@ def test_pairs_may_say_what_they_share(root):
     plan = Sampler(data, ("x", "pair", "shared"), text).plan(torch.tensor(0), 200)
     listed = {frozenset(pair): shared for *pair, shared in zip(*(plan[n].tolist() for n in ("x", "pair", "shared")))}
     assert sorted(listed.values()) == [0, 1]
-    index = data.source_info.scan.pictures.index
+    index = data.source_info.file_names.index
     assert listed[frozenset({index("a/0.png"), index("a/1.png")})] == 0
     assert "2 of them, 1 sharing content and 1 style. Row 1 is taken for a header." in explain(text, data)
     plain = pairs_text(root, "a/0.png,a/1.png\n")
@@ -186,10 +186,10 @@ def test_groups_are_a_factor(root):
     assert data.factors(torch.arange(8))[:, 1].tolist() == [2, 2, 2, -1, 0, 0, 1, -1]
     assert data.values(torch.arange(8))[:, 1].isnan().tolist() == [False] * 3 + [True] + [False] * 3 + [True]
     told = "\n".join(data_summary(data))
-    for part in ("row 1 of groups.csv is taken for a header", "2 pictures are in no group",
-                 "1 group has one picture only and cannot be trained on: 7"):  # fmt: skip
+    for part in ("row 1 of groups.csv is used as a header", "2 images are in no group",
+                 "1 group has only one image and cannot be trained on: 7"):  # fmt: skip
         assert part in told
-    assert "2 factors, from the names of the sub-folders and" in " ".join(section.head for section in describe(data))
+    assert "2 factors, from the names of the sub-folders and" in " ".join(section.heading for section in describe(data))
     text = "groups(by=['group'], size=2)"
     plan = Sampler(data, ("groups", "group_id"), text).plan(torch.tensor(1), 400)
     assert {tuple(sorted(row)) for row in plan["groups"].tolist()} == {(0, 1), (0, 2), (1, 2), (4, 5)}
@@ -222,7 +222,7 @@ def test_mistakes_in_groups_are_one_line_with_file_and_row(root, text, said):
 def test_groups_beside_a_table_of_factors(root):
     factors = table(root, "f.csv", "file,light,group\n" + "".join(f"a/{i}.png,{i},{i % 2}\n" for i in range(4)))
     groups = table(root, "groups.csv", GROUPS)
-    with pytest.raises(UserError, match="has a factor 'group' already"):
+    with pytest.raises(UserError, match="already has a factor 'group'"):
         load_data(root, size=16, factors=factors, groups=groups)
     data = load_data(root, size=16, factors=factors, groups=groups, columns=["light"])
     assert data.factor_names == ("light", "group") and data.classes.shape == (8, 2)
@@ -232,7 +232,7 @@ def test_groups_beside_a_table_of_factors(root):
 def test_groups_inside_the_folder_and_a_run_on_them(root):
     (root / "groups.csv").write_text(GROUPS)
     data = load_data(root, size=16, groups=root / "groups.csv")
-    assert set(data.source_info.scan.bad) == {"b/broken.png"}
+    assert set(data.source_info.unreadable_files) == {"b/broken.png"}
     out = root.parent / "run"
     run = uw.train("ml_vae", data, supervision="groups(by=['group'], size=2)", out=out, **TINY)
     assert run.config.data_options["groups"] == str(root / "groups.csv")
@@ -240,7 +240,7 @@ def test_groups_inside_the_folder_and_a_run_on_them(root):
     assert run.config.notices == skipped_files(data) == skipped_files(load_data("split", data=data, part="train"))
     assert [line.partition(":")[0] for line in skipped_files(data)] == [
         "skipped 1 file",
-        "1 group has one picture only and cannot be trained on",
+        "1 group has only one image and cannot be trained on",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Where rendered stores are kept between uses."""
+"""The folder of cached arrays and downloads."""
 
 from __future__ import annotations
 
@@ -9,25 +9,36 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.errors import UserError
 from unweave.runs import write_atomic
 
 
 def cache_dir() -> Path:
-    """`$UNWEAVE_CACHE`, else `$XDG_CACHE_HOME/unweave`, else `~/.cache/unweave`."""
+    """Return `$UNWEAVE_CACHE`, else `$XDG_CACHE_HOME/unweave`, else `~/.cache/unweave`."""
     if chosen := os.environ.get("UNWEAVE_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unweave"
 
 
+def cache_error(folder: Path, reason: OSError | str) -> UserError:
+    """Return the error for a cache folder that cannot be written."""
+    accepted = "a writable folder with enough space, set by UNWEAVE_CACHE"
+    reason = (reason.strerror or str(reason)) if isinstance(reason, OSError) else reason
+    message = (
+        f"cache folder '{folder}' cannot be written ({reason}); free space, or set UNWEAVE_CACHE to another folder"
+    )
+    return UserError(message, argument="UNWEAVE_CACHE", value=str(folder), accepted=accepted)
+
+
 def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
-    """The array under this name, made and stored on first use; a cache that cannot be written is no error."""
+    """Return the array of this name, computed and stored on first use; a cache that is not writable is ignored."""
     path = cache_dir() / f"{name}.npz"
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             array = stored["array"]
         if array.shape == shape:
             return array
-    except Exception:  # absent, truncated or not ours
+    except Exception:  # absent or damaged
         pass
     array = make()
     buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""A file-based set: bytes, or packed bits, looked up by number.
+"""A data set of stored images: bytes or packed bits, selected by index.
 
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
@@ -13,29 +13,29 @@ from torch import Tensor
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import StoredArrays
 from unweave.data.storage.memmap import memory_limit
-from unweave.data.storage.readahead import take_rows
+from unweave.data.storage.readahead import select_rows
 
 
 class StoredImages(Dataset):
-    """Pictures of a published file.
+    """Images of a published file.
 
-    The arrays are `pixels` [N, H, W] or [N, H, W, C] in 0..255, or `bits` [N, H, W / 8] of eight black or white pixels
-    each; and `classes` [N, K] unless the pictures are a grid of their factors. On the CPU they are the mapped file
-    itself. `.to(device)` takes them along if they fit there; those that do not (`resident` is False) stay on the host,
-    and as many of them as have `room` on the device lie there while it trains.
+    The arrays are `pixels` [N, H, W] or [N, H, W, C] in 0..255, or `bits` [N, H, W / 8] with eight black or white
+    pixels per byte, and `classes` [N, K] unless the images are a grid of their factors. On the CPU they are the
+    memory-mapped file. Images larger than `memory_limit()` are not resident: they stay on the host, and as many as
+    fit into the limit are cached on the device during training.
     """
 
-    def __init__(self, name: str, made: StoredArrays, options: dict[str, object]) -> None:
+    def __init__(self, name: str, stored: StoredArrays, options: dict[str, object]) -> None:
         super().__init__()
         self.name, self.options = name, options
-        self.factor_names, self.factor_values = made.factors
+        self.factor_names, self.factor_values = stored.factors
         self.factor_sizes = tuple(map(len, self.factor_values))
-        self.packed, self.grid = "bits" in made.arrays, "classes" not in made.arrays
-        pixels = torch.from_numpy(made.arrays["bits" if self.packed else "pixels"])
+        self.packed, self.grid = "bits" in stored.arrays, "classes" not in stored.arrays
+        pixels = torch.from_numpy(stored.arrays["bits" if self.packed else "pixels"])
         self.size, height, width = pixels.shape[:3]
         self.shape = (pixels.shape[3] if pixels.ndim == 4 else 1, height, width * 8 if self.packed else width)
         if self.grid and math.prod(self.factor_sizes) != self.size:
-            raise ValueError(f"{self.size} pictures are no grid of {self.factor_sizes}")
+            raise ValueError(f"{self.size} images are not a grid of factors of sizes {self.factor_sizes}")
         self.device_cache_limit = memory_limit()
         self.resident = pixels.nbytes <= self.device_cache_limit
         self.pixels: Tensor
@@ -49,21 +49,18 @@ class StoredImages(Dataset):
             shift_8 = torch.arange(7, -1, -1, dtype=torch.uint8)
             self.register_buffer("shift_8", shift_8, persistent=False)
         if not self.grid:
-            self.register_buffer("classes", torch.from_numpy(made.arrays["classes"]).long(), persistent=False)
+            self.register_buffer("classes", torch.from_numpy(stored.arrays["classes"]).long(), persistent=False)
 
     def rows(self, index_B: Tensor) -> Tensor:
-        """Images [B, C, H, W] as bytes, 0..255."""
-        return self._look_up(index_B) * 255 if self.packed else self._look_up(index_B)
+        rows = self._select(index_B)
+        return rows * 255 if self.packed else rows
 
     def images(self, index_B: Tensor) -> Tensor:
-        x = self._look_up(index_B).float()
+        x = self._select(index_B).float()
         return x if self.packed else x / 255.0
 
-    def _look_up(self, index_B: Tensor) -> Tensor:
-        if self.resident:
-            x = self.pixels.index_select(0, index_B.flatten())
-        else:
-            x = take_rows(self.pixels, index_B.flatten().cpu()).to(index_B.device)
+    def _select(self, index_B: Tensor) -> Tensor:
+        x = select_rows(self.pixels, index_B.flatten(), resident=self.resident)
         if self.packed:
             x = ((x[..., None] >> self.shift_8) & 1).flatten(-2)
         x = x.movedim(-1, -3) if x.ndim == 4 else x[:, None]

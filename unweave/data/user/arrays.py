@@ -1,4 +1,4 @@
-"""A data set of arrays: your own images, with or without known factors.
+"""A data set of arrays: images, with or without known factors.
 
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
@@ -6,6 +6,7 @@ Shape letters: N observations, B batch, K factors, C channels, H height, W width
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,20 +14,19 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.memmap import memory_limit
-from unweave.data.storage.readahead import take_rows
+from unweave.data.storage.readahead import select_rows
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 
 
 class Arrays(Dataset):
-    """Images [N, C, H, W], floats as they are or bytes divided by 255; optionally factors [N, K] of any values.
+    """Images [N, C, H, W], floats or bytes (divided by 255 in a batch), and optionally factors [N, K] of any values.
 
-    Nothing says that every combination of factors is there, so this is no grid. Bytes stay bytes until a batch is
-    drawn. `resident=False` keeps the images on the host when the set moves to a device; None does so for sets
-    larger than half of its memory, of which then as many as fill that half (`room`) lie there while it trains.
+    `resident=False` keeps the images on the host when the data set moves to a device. None does so if they are larger
+    than `memory_limit()`; then as many as fit into it are cached on the device during training.
     """
 
-    grid = False
+    grid = False  # combinations of factors may be missing
 
     def __init__(
         self,
@@ -61,11 +61,7 @@ class Arrays(Dataset):
         return self.table.factor_types
 
     def rows(self, index_B: Tensor) -> Tensor:
-        """Images as they are stored."""
-        if self.resident:
-            return self.pixels.index_select(0, index_B.flatten()).unflatten(0, index_B.shape)
-        rows = take_rows(self.pixels, index_B.flatten().cpu())
-        return rows.to(index_B.device).unflatten(0, index_B.shape)
+        return select_rows(self.pixels, index_B, resident=self.resident)
 
     def images(self, index_B: Tensor) -> Tensor:
         rows = self.rows(index_B)
@@ -79,16 +75,16 @@ class Arrays(Dataset):
 
 
 def _pixels(images: np.ndarray | Tensor, copy: bool) -> Tensor:
-    """Bytes as they are, else float32; copied, for the data must not change when the caller's array does."""
+    """Return bytes unchanged and other types as float32; copied, so that the caller may change its array."""
     given = images.detach() if isinstance(images, Tensor) else torch.from_numpy(np.asarray(images))
     if given.ndim != 4 or not given.numel():
-        raise UserError(f"images has shape {tuple(given.shape)}; give [N, C, H, W] with at least one image")
+        raise invalid("images", list(given.shape), "of shape [N, C, H, W] with at least one image")
     given = given.clone() if copy else given
     if given.dtype == torch.uint8:
         return given
     pixels = given.float()
     if not pixels.isfinite().all():
-        raise UserError("images holds a value that is not finite; leave such observations out")
+        raise invalid("images", "nan or infinity", "finite")
     return pixels
 
 
@@ -99,13 +95,24 @@ def _table(factors: np.ndarray | FactorTable | None, names: Sequence[str] | None
         return factors
     columns = np.asarray(factors)
     if columns.ndim != 2 or len(columns) != count:
-        raise UserError(f"factors has shape {columns.shape}; give one row for each of the {count} images")
+        raise invalid("factors", list(columns.shape), f"one row for each of the {count} images")
     return factor_table(dict(zip(_names(names, columns.shape[1]), columns.T)), keep=True)[0]
 
 
 def _names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    if names is not None and len(names) != count:
-        raise UserError(f"names has {len(names)} entries for {count} factors; give one for each")
-    if names is not None and len(set(names)) < count:
-        raise UserError(f"names {tuple(names)} holds one of them twice; give each factor a name of its own")
-    return tuple(names) if names is not None else tuple(f"factor{k}" for k in range(count))
+    if names is None:
+        return tuple(f"factor{k}" for k in range(count))
+    if len(names) != count or len(set(names)) < count:
+        raise invalid("names", list(names), f"{count} different names, one for each factor")
+    return tuple(names)
+
+
+def check_fingerprint(source: Path, stored: str | None, current: str, hint: str = "") -> None:
+    """Raise unless the content of the data has the fingerprint that a run has stored."""
+    if stored in (None, current):
+        return
+    then, now = str(stored).split("-"), current.split("-")
+    part = "data" if then[:2] != now[:2] else "factors"
+    counts = f" ({then[0]} images then, {now[0]} now)" if then[0] != now[0] else ""
+    message = f"the {part} in '{source}' have changed since the run was trained{counts}; restore them{hint}"
+    raise UserError(message, argument=part, value=str(source), accepted="the data of the run")

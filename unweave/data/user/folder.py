@@ -1,65 +1,26 @@
-"""A folder of pictures of any size and kind as a data set, with an optional table of factors."""
+"""A data set of a folder of images of any size and format, with an optional table of factors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unweave.data.dataset import Dataset, SourceInfo
-from unweave.data.user.arrays import Arrays
-from unweave.data.user.factor_table import (
-    FactorTable,
-    MatchedRows,
-    beside,
-    factor_table,
-    match_files,
-    no_factors,
-    read_table,
-)
+from unweave.data.dataset import Dataset
+from unweave.data.user.arrays import Arrays, check_fingerprint
+from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_table
+from unweave.data.user.folder_info import FolderFactors, folder_info
 from unweave.data.user.image_io import Preprocessing, UnreadableImageError, decode_image
+from unweave.data.user.input_images import unreadable_image
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
+from unweave.data.user.row_matching import match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
-from unweave.errors import UserError, check_choice, check_integer
+from unweave.errors import UserError, check_choice, check_integer, invalid
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Joined(NamedTuple):
-    """The factors of the pictures, and how they were come by."""
-
-    table: FactorTable
-    left_out: dict[str, str]  # columns that are no factors, and why
-    matched: MatchedRows | None = None  # None without a table
-    grouped: GroupAssignment | None = None  # None without a list of groups
-
-
-@dataclass(frozen=True)
-class FolderInfo(SourceInfo):
-    """A folder of images and the tables read with it."""
-
-    path: Path
-    preprocessing: Preprocessing
-    scan: FolderScan
-    factors: Path | None
-    joined: Joined
-    tables: list[str]  # tables in the folder that are not used
-
-    @property
-    def file_names(self) -> Sequence[str]:
-        return self.scan.pictures
-
-    @property
-    def unreadable_files(self) -> Mapping[str, str]:
-        return self.scan.bad
-
-    @property
-    def excluded_columns(self) -> Mapping[str, str]:
-        return self.joined.left_out
 
 
 def folder(
@@ -67,7 +28,7 @@ def folder(
     *,
     factors: str | Path | None = None,
     columns: Sequence[str] | None = None,
-    kinds: Mapping[str, str] | None = None,
+    factor_types: Mapping[str, str] | None = None,
     groups: str | Path | None = None,
     size: int = 64,
     fit: str = "crop",
@@ -77,101 +38,89 @@ def folder(
     resident: bool | None = None,
     fingerprint: str | None = None,
 ) -> Arrays:
-    """The pictures below a folder, each brought to size x size pixels; with a table, their factors.
+    """Open the images below a folder, each converted to size x size pixels, and their factors if there is a table.
 
     `factors` is a .csv or .parquet; without one, sub-folders are the values of a factor `folder`. `columns` names the
-    columns to use, `kinds` says which are "discrete" or "continuous". `groups` is a .csv with a file name and a group
-    name a row: a factor `group`. `fit` is what happens to a picture that is not square: crop, pad or stretch.
-    `fingerprint` is what the files must still be.
+    columns to use, `factor_types` gives "discrete" or "continuous" for some of them. `groups` is a .csv with a file
+    name and a group name per row, which become a factor `group`. `fit` is crop, pad or stretch, for images that are
+    not square. `fingerprint` identifies the content that a run was trained on.
     """
     preprocessing = Preprocessing(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
     root = _existing(path)
-    source = None if factors is None else Path(factors).expanduser().resolve()
-    rows = None if source is None else read_table(source)  # first, for reading pictures may take long
-    lines = None if groups is None else read_rows("groups", groups)
-    sets = lines and lines.path
-    listed = list_files(root, skip=[file for file in (source, sets) if file])
-    store, found = read_folder(root, listed, preprocessing)
-    joined = _by_place(found) if rows is None else _by_table(found, rows, source, columns, kinds)
-    joined = joined if lines is None else _with_groups(joined, read_groups(lines, found.pictures, found.bad))
-    unused = [] if source else [name for name in found.bad if name.lower().endswith((".csv", ".parquet"))]
-    now = f"{len(found.pictures)}-{found.digest}-{joined.table.digest()}"
-    if fingerprint not in (None, now):
-        raise UserError(_changed(root, source or sets, str(fingerprint), now))
-    data = Arrays(store, joined.table, resident=resident, copy=False)
-    data.name, data.source_info = "folder", FolderInfo(root, preprocessing, found, source, joined, unused)
+    factors_path = None if factors is None else Path(factors).expanduser().resolve()
+    frame = None if factors_path is None else read_table(factors_path)  # checked first, since images take long
+    group_rows = None if groups is None else read_rows("groups", groups)
+    groups_path = group_rows and group_rows.path
+    pixels, scan = read_folder(root, list_files(root, [p for p in (factors_path, groups_path) if p]), preprocessing)
+    found = (
+        _subfolder_factor(scan) if frame is None else _table_factors(scan, frame, factors_path, columns, factor_types)
+    )
+    if group_rows is not None:
+        found = _with_groups(found, read_groups(group_rows, scan.files, scan.unreadable))
+    current = f"{len(scan.files)}-{scan.digest}-{found.table.digest()}"
+    hint = "; a trained model reads new images without them: unweave predict RUN FOLDER, or encode"
+    check_fingerprint(root, fingerprint, current, hint)
+    data = Arrays(pixels, found.table, resident=resident, copy=False)
+    data.name, data.source_info = "folder", folder_info(root, preprocessing, scan, found, factors_path)
     data.preprocessing = preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
-    given = {"columns": list(columns) if columns else None, "kinds": dict(kinds) if kinds else None}
-    files = {"path": str(root), "factors": source and str(source), "groups": sets and str(sets)}
-    options = {**files, **given, **preprocessing._asdict(), "resident": resident}
-    data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": now}
+    given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None)
+    paths = dict(path=str(root), factors=factors_path and str(factors_path), groups=groups_path and str(groups_path))
+    options = {**paths, **given, **preprocessing._asdict(), "resident": resident}
+    data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
     return data
 
 
 def read_image_like(data: Dataset, path: Path) -> np.ndarray | None:
-    """A picture file prepared as those the set is made of [C, H, W] in 0..1; None if it is not made of pictures."""
+    """Return an image file [C, H, W] in 0..1, prepared as those of the data; None if the data are not image files."""
     if data.preprocessing is None:
         return None
     try:
         return decode_image(path.read_bytes(), data.preprocessing)[0] / np.float32(255.0)
     except (UnreadableImageError, OSError) as error:
-        raise UserError(f"image '{path}' cannot be read ({error}); give picture files such as .png or .jpg") from error
+        raise unreadable_image(path, error) from error
 
 
 def _existing(path: str | Path | None) -> Path:
     if path is None:
-        raise UserError("data 'folder' needs a path: folder(path='photos'); a folder of that name is './folder'")
+        message = "data 'folder' requires a path: folder(path='photos'); a folder of that name is './folder'"
+        raise UserError(message, argument="path", accepted="a folder of images")
     root = Path(path).expanduser()
     if not root.is_dir():
-        what = "is a file" if root.exists() else "is not there"
-        raise UserError(f"data '{path}' {what}; give a folder with pictures in it")
+        raise invalid("data", str(path), "a folder of images that exists")
     return root.resolve()
 
 
-def _changed(root: Path, source: Path | None, then: str, now: str) -> str:
-    """What a run is told whose data are not what they were."""
-    before, after = then.split("-"), now.split("-")
-    what = f"pictures in '{root}'" if before[:2] != after[:2] else f"factors in '{source or root}'"
-    counts = f" ({before[0]} then, {after[0]} now)" if before[0] != after[0] else ""
-    return (
-        f"the {what} are not those the run was made with{counts}; put them back. New pictures need none of them: "
-        "unweave predict RUN FOLDER, or encode"
-    )
-
-
-def _by_place(found: FolderScan) -> Joined:
-    """Sub-folders as a factor: the first folder in which the paths of the pictures differ."""
+def _subfolder_factor(scan: FolderScan) -> FolderFactors:
+    """Return as a factor the first level of sub-folders in which the paths of the images differ."""
     import pandas as pd
 
-    places = [name.split("/")[:-1] for name in found.pictures]
-    shared = 0
-    while len({tuple(place[: shared + 1]) for place in places}) == 1 and all(len(p) > shared for p in places):
-        shared += 1
-    names = [place[shared] if len(place) > shared else None for place in places]
+    parents = [name.split("/")[:-1] for name in scan.files]
+    common = 0
+    while len({tuple(p[: common + 1]) for p in parents}) == 1 and all(len(p) > common for p in parents):
+        common += 1
+    names = [p[common] if len(p) > common else None for p in parents]
     if not any(names):
-        return Joined(no_factors(len(names)), {})
-    return Joined(*factor_table({"folder": pd.Series(names, dtype=object)}))
+        return FolderFactors(no_factors(len(names)), {})
+    return FolderFactors(*factor_table({"folder": pd.Series(names, dtype=object)}))
 
 
-def _with_groups(joined: Joined, grouped: GroupAssignment) -> Joined:
-    if "group" in joined.table.names:
-        raise UserError(
-            f"groups '{grouped.path}': the table has a factor 'group' already; name the other ones in columns"
-        )
-    return joined._replace(table=beside(joined.table, grouped.table), grouped=grouped)
+def _with_groups(found: FolderFactors, groups: GroupAssignment) -> FolderFactors:
+    if "group" in found.table.names:
+        message = f"groups '{groups.path}': the table already has a factor 'group'; select other columns with columns="
+        raise UserError(message, argument="groups", value=str(groups.path), accepted="a table without a factor 'group'")
+    return found._replace(table=concatenate(found.table, groups.table), groups=groups)
 
 
-def _by_table(
-    found: FolderScan,
-    rows: pd.DataFrame,
-    source: Path | None,
+def _table_factors(
+    scan: FolderScan,
+    frame: pd.DataFrame,
+    path: Path | None,
     columns: Sequence[str] | None,
-    kinds: Mapping[str, str] | None,
-) -> Joined:
-    matched = match_files(rows, found.pictures, str(source), known=list(found.bad))
-    frame = matched.frame
+    factor_types: Mapping[str, str] | None,
+) -> FolderFactors:
+    matched = match_files(frame, scan.files, str(path), list(scan.unreadable))
     for name in columns or ():
-        check_choice("column", name, list(frame.columns), context="columns")
-    chosen = frame[list(columns)] if columns else frame
-    table, left_out = factor_table({str(n): chosen[n] for n in chosen}, kinds, keep=bool(columns))
-    return Joined(table, left_out, matched)
+        check_choice("column", name, list(matched.frame.columns), context="columns")
+    chosen = matched.frame[list(columns)] if columns else matched.frame
+    table, excluded = factor_table({str(n): chosen[n] for n in chosen}, factor_types, keep=bool(columns))
+    return FolderFactors(table, excluded, matched)

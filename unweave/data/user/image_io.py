@@ -1,4 +1,4 @@
-"""One picture file of any size and kind, as the bytes a model sees.
+"""Decode an image file of any size and format into the bytes that a model receives.
 
 Shape letters: C channels, H height, W width.
 """
@@ -12,105 +12,110 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageColor, ImageOps, UnidentifiedImageError
 
-from unweave.errors import UserError, check_choice, check_integer
+from unweave.errors import check_choice, check_integer, invalid
 
 FITS = ("crop", "pad", "stretch")
 CHANNELS = ("auto", "gray", "rgb")
-_DEEP = 65535  # the brightest value of 16 bits
-_CLEAR = ("RGBA", "LA", "PA", "RGBa", "La")
+_MAX_16_BIT = 65535
+_ALPHA_MODES = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
 class Preprocessing(NamedTuple):
-    """What is done to every picture."""
+    """What is done to every image."""
 
-    size: int = 64  # side in pixels; 0 leaves it as it is
-    fit: str = "crop"  # of a picture that is not square: its middle, all of it with margins, or all of it squeezed
+    size: int = 64  # side in pixels; 0 keeps the size
+    fit: str = "crop"  # of an image that is not square: crop to the middle, pad with margins, or stretch
     channels: str = "auto"
-    background: str = "white"  # behind what is transparent, and in the margins
-    white: int = _DEEP  # the value of 16-bit pictures that is full white
+    background: str = "white"  # behind transparent parts, and in the margins
+    white: int = _MAX_16_BIT  # the value of 16-bit images that becomes 255
 
     def checked(self) -> Preprocessing:
+        """Return these settings; raise a UserError if one is not valid."""
         if self.size:
             check_integer("size", self.size, 8, 512)
-        check_integer("white", self.white, 1, _DEEP)
+        check_integer("white", self.white, 1, _MAX_16_BIT)
         check_choice("fit", self.fit, FITS)
         check_choice("channels", self.channels, CHANNELS)
         try:
             ImageColor.getrgb(self.background)
         except (ValueError, AttributeError, TypeError):
-            raise UserError(
-                f"background={self.background!r} is no colour; use a name such as 'black', or '#rrggbb'"
-            ) from None
+            raise invalid("background", self.background, "a colour name such as 'black', or '#rrggbb'") from None
         return self
 
 
-class Facts(NamedTuple):
-    """What a picture was before anything was done to it."""
+def array_preprocessing(size: int | None, fit: str, channels: str, background: str) -> Preprocessing:
+    """Return the preprocessing of arrays, which keep their size unless `size` is given."""
+    size = 0 if size is None else check_integer("size", size, 8, 512)
+    return Preprocessing(size, fit, channels, background).checked()
+
+
+class ImageInfo(NamedTuple):
+    """An image file before preprocessing."""
 
     format: str  # "PNG"
-    mode: str  # as Pillow calls it: "RGB", "L", "I;16"
+    mode: str  # as in Pillow: "RGB", "L", "I;16"
     size: tuple[int, int]  # width, height
-    traits: tuple[str, ...]  # what needed care
-    brightest: int = 0  # the largest value of a 16-bit picture
+    traits: tuple[str, ...]  # properties that need special treatment; see `_traits`
+    max_16_bit: int = 0  # largest value of a 16-bit image
 
 
 class UnreadableImageError(Exception):
-    """Why a file gives no picture, in a few words."""
+    """A file could not be read as an image; the text gives the reason."""
 
 
-def decode_image(content: bytes, preprocessing: Preprocessing) -> tuple[np.ndarray, Facts]:
-    """The picture [C, H, W] in bytes, with three channels unless grey is asked for, and what it was."""
+def decode_image(content: bytes, preprocessing: Preprocessing) -> tuple[np.ndarray, ImageInfo]:
+    """Return the image [C, H, W] in bytes and a description of the file; C is 3 unless channels is "gray"."""
     if not content:
         raise UnreadableImageError("the file is empty")
     try:
         with Image.open(io.BytesIO(content)) as file:
-            return _prepared(file, preprocessing)
+            return _decode(file, preprocessing)
     except UnreadableImageError:
         raise
     except UnidentifiedImageError:
-        raise UnreadableImageError("not a picture") from None
-    except Exception as error:  # decoders of broken files raise nearly anything
-        why = re.sub(r"\s*\(.*\)$", "", " ".join(str(error).split())) or type(error).__name__
-        raise UnreadableImageError(f"broken ({why})") from error
+        raise UnreadableImageError("not an image") from None
+    except Exception as error:  # decoding a damaged file can cause almost any exception
+        reason = re.sub(r"\s*\(.*\)$", "", " ".join(str(error).split())) or type(error).__name__
+        raise UnreadableImageError(f"damaged ({reason})") from error
 
 
-def _prepared(file: Image.Image, preprocessing: Preprocessing) -> tuple[np.ndarray, Facts]:
+def _decode(file: Image.Image, preprocessing: Preprocessing) -> tuple[np.ndarray, ImageInfo]:
     format, mode, size = file.format or "", file.mode, file.size
     traits = _traits(file, preprocessing)
-    # A large JPEG need not be decoded in full: what is left has at least twice the side that is wanted.
+    # Decode a large JPEG at a reduced size, of at least twice the side that is needed.
     file.draft(None, (2 * preprocessing.size, 2 * preprocessing.size))  # type: ignore[arg-type]
-    picture, brightest = _eight_bits(_upright(file), preprocessing)
-    return preprocess_image(picture, preprocessing), Facts(format, mode, size, traits, brightest)
+    image, max_16_bit = _to_8_bits(_upright(file), preprocessing)
+    return preprocess_image(image, preprocessing), ImageInfo(format, mode, size, traits, max_16_bit)
 
 
-def preprocess_image(picture: Image.Image, preprocessing: Preprocessing) -> np.ndarray:
-    """An 8-bit picture as it was asked for [C, H, W]."""
-    plain = _opaque(picture, preprocessing.background).convert("L" if preprocessing.channels == "gray" else "RGB")
-    pixels = np.asarray(_fitted(plain, preprocessing))
+def preprocess_image(image: Image.Image, preprocessing: Preprocessing) -> np.ndarray:
+    """Return an 8-bit image [C, H, W] with the size and channels of the preprocessing."""
+    opaque = _opaque(image, preprocessing.background).convert("L" if preprocessing.channels == "gray" else "RGB")
+    pixels = np.asarray(_resize(opaque, preprocessing))
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
 def _traits(file: Image.Image, preprocessing: Preprocessing) -> tuple[str, ...]:
     width, height = file.size
-    found = {
+    traits = {
         "frames": getattr(file, "n_frames", 1) > 1,
-        "transparent": _see_through(file),
-        "deep": file.mode.startswith("I"),
-        "turned": _orientation(file) != 1,
-        "oblong": width != height,
+        "transparent": _has_transparency(file),
+        "16 bits": file.mode.startswith("I"),
+        "rotated": _orientation(file) != 1,
+        "not square": width != height,
         "small": min(width, height) < preprocessing.size,
     }
-    return tuple(name for name, true in found.items() if true)
+    return tuple(name for name, present in traits.items() if present)
 
 
-def _see_through(picture: Image.Image) -> bool:
-    return picture.mode in _CLEAR or "transparency" in picture.info
+def _has_transparency(image: Image.Image) -> bool:
+    return image.mode in _ALPHA_MODES or "transparency" in image.info
 
 
 def _orientation(file: Image.Image) -> int:
     try:
         return int(file.getexif().get(0x0112, 1))
-    except Exception:  # a broken note about a picture is no reason to lose the picture
+    except Exception:  # damaged metadata is not a reason to reject the image
         return 1
 
 
@@ -121,40 +126,40 @@ def _upright(file: Image.Image) -> Image.Image:
     return ImageOps.exif_transpose(file)
 
 
-def _eight_bits(picture: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, int]:
-    """The picture in 8 bits a channel, and its brightest value if it had 16. Pillow by itself cuts off at 255."""
-    if picture.mode.startswith("I"):
-        values = np.asarray(picture).astype(np.int64)
+def _to_8_bits(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, int]:
+    """Return the image with 8 bits per channel, and the largest value of a 16-bit image; Pillow would clip at 255."""
+    if image.mode.startswith("I"):
+        values = np.asarray(image).astype(np.int64)
         low, high = int(values.min()), int(values.max())
-        if low < 0 or high > _DEEP:
+        if low < 0 or high > _MAX_16_BIT:
             raise UnreadableImageError(f"values from {low} to {high}; 16 bits are accepted")
         return Image.fromarray((values * (255.0 / preprocessing.white)).round().clip(0, 255).astype(np.uint8)), high
-    if picture.mode == "F":
-        floats = np.asarray(picture)
+    if image.mode == "F":
+        floats = np.asarray(image)
         if not (np.isfinite(floats).all() and floats.min() >= 0.0 and floats.max() <= 1.0):
             raise UnreadableImageError(f"floats from {floats.min():g} to {floats.max():g}; 0 to 1 is accepted")
         return Image.fromarray((floats * 255.0).round().astype(np.uint8)), 0
-    return picture, 0
+    return image, 0
 
 
-def _opaque(picture: Image.Image, background: str) -> Image.Image:
-    """Transparent pictures laid on the background; Pillow by itself would show colours that were hidden."""
-    if not _see_through(picture):
-        return picture
-    seen = picture.convert("LA" if picture.mode == "La" else "RGBA").convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", seen.size, ImageColor.getrgb(background)), seen)
+def _opaque(image: Image.Image, background: str) -> Image.Image:
+    """Composite a transparent image over the background; Pillow's conversion would show hidden colours."""
+    if not _has_transparency(image):
+        return image
+    rgba = image.convert("LA" if image.mode == "La" else "RGBA").convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", rgba.size, ImageColor.getrgb(background)), rgba)
 
 
-def _fitted(picture: Image.Image, preprocessing: Preprocessing) -> Image.Image:
-    """Shrunk by averaging, which neither rings nor flickers; enlarged smoothly."""
+def _resize(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
+    """Reduce by averaging, which causes neither ringing nor aliasing; enlarge by bicubic interpolation."""
     side = (preprocessing.size, preprocessing.size)
-    if not preprocessing.size or picture.size == side:
-        return picture
-    shrinks = min(picture.size) >= preprocessing.size
-    filter = Image.Resampling.BOX if shrinks else Image.Resampling.BICUBIC
+    if not preprocessing.size or image.size == side:
+        return image
+    reduces = min(image.size) >= preprocessing.size
+    filter = Image.Resampling.BOX if reduces else Image.Resampling.BICUBIC
     if preprocessing.fit == "crop":
-        return ImageOps.fit(picture, side, filter)
+        return ImageOps.fit(image, side, filter)
     if preprocessing.fit == "pad":
-        colour = ImageColor.getcolor(preprocessing.background, picture.mode)
-        return ImageOps.pad(picture, side, filter, color=colour)  # type: ignore[arg-type]
-    return picture.resize(side, filter)
+        colour = ImageColor.getcolor(preprocessing.background, image.mode)
+        return ImageOps.pad(image, side, filter, color=colour)  # type: ignore[arg-type]
+    return image.resize(side, filter)

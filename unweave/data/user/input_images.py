@@ -8,46 +8,51 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
 
 
+def unreadable_image(path: Path, reason: object) -> UserError:
+    """Return the error for an image file that cannot be read."""
+    accepted = "an image file such as .png or .jpg"
+    message = f"image {str(path)!r} cannot be read ({reason}); pass {accepted}"
+    return UserError(message, argument="images", value=str(path), accepted=accepted)
+
+
 def read_image(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
-    """One image file as [C, H, W] in 0..1, brought to the model's size and channels; what is transparent is black."""
+    """Return an image file as [C, H, W] in 0..1 with the model's size and channels; transparent parts become black."""
     try:
         with Image.open(path) as file:
-            picture = _opaque(ImageOps.exif_transpose(file)).convert("L" if shape[0] == 1 else "RGB")
-            small = picture.resize((shape[2], shape[1]), Image.Resampling.BOX)
-    except Exception as error:  # decoders of broken files raise nearly anything
-        raise UserError(f"image '{path}' cannot be read ({error}); give picture files such as .png or .jpg") from error
-    array = np.asarray(small, dtype=np.float32) / 255.0
+            image = _opaque(ImageOps.exif_transpose(file)).convert("L" if shape[0] == 1 else "RGB")
+            resized = image.resize((shape[2], shape[1]), Image.Resampling.BOX)
+    except Exception as error:  # decoding a damaged file can cause almost any exception
+        raise unreadable_image(path, error) from error
+    array = np.asarray(resized, dtype=np.float32) / 255.0
     return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
 
 
-def _opaque(picture: Image.Image) -> Image.Image:
-    """The picture in 8 bits without transparency. Pillow by itself cuts 16 bits off at 255 and shows hidden colours."""
-    if picture.mode.startswith("I"):
-        return Image.fromarray((np.asarray(picture) / 257.0).round().clip(0, 255).astype(np.uint8))
-    if picture.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in picture.info:
-        seen = picture.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", seen.size, (0, 0, 0, 255)), seen)
-    return picture
+def _opaque(image: Image.Image) -> Image.Image:
+    """Return the image in 8 bits without transparency. Pillow would clip 16 bits at 255 and show hidden colours."""
+    if image.mode.startswith("I"):
+        return Image.fromarray((np.asarray(image) / 257.0).round().clip(0, 255).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        rgba = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, (0, 0, 0, 255)), rgba)
+    return image
 
 
 def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """The files named, and the pictures inside the folders named."""
-    named = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    found: list[Path] = []
-    for path in named:
+    """Return the given files and the image files inside the given folders."""
+    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    files: list[Path] = []
+    for path in given:
         if path.is_dir():
-            found += sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+            files += sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
         elif path.exists():
-            found.append(path)
+            files.append(path)
         else:
-            raise UserError(f"image '{path}' does not exist; give picture files or folders of them")
-    if not found:
-        raise UserError(
-            f"images: no picture found in {', '.join(map(str, named)) or 'nothing'}; give .png or .jpg files"
-        )
-    return found
+            raise unreadable_image(path, "it does not exist")
+    if not files:
+        raise invalid("images", [str(p) for p in given], "image files such as .png or .jpg, or folders of them")
+    return files

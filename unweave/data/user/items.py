@@ -1,6 +1,6 @@
-"""Somebody else's data set as ours: a PyTorch `Dataset`, a Hugging Face one, or any sequence of such items.
+"""The data set of another library: a PyTorch `Dataset`, a Hugging Face data set, or any sequence of such items.
 
-An item is an image, a tuple of an image and labels, or a dictionary with an image in it. Everything is read once.
+An item is an image, a tuple of an image and labels, or a dictionary with an image. Every item is read once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import numpy as np
 import torch
 from PIL import Image
 
+from unweave.data.dataset import SourceInfo
 from unweave.data.storage.progress import progress_task
-from unweave.data.user.array_file import ArrayInfo, as_pixels, channels_first
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
-from unweave.data.user.image_io import Preprocessing, preprocess_image
-from unweave.errors import UserError, check_choice, check_integer
+from unweave.data.user.image_io import Preprocessing, array_preprocessing, preprocess_image
+from unweave.data.user.pixels import UNCHANGED, channels_first, to_pixels
+from unweave.errors import check_choice, invalid
+
+_MAP_STYLE = "a map-style data set with at least two items"
 
 
 def items(
@@ -25,74 +28,72 @@ def items(
     *,
     image: str | None = None,
     names: Sequence[str] | None = None,
-    kinds: Mapping[str, str] | None = None,
+    factor_types: Mapping[str, str] | None = None,
     size: int | None = None,
     fit: str = "crop",
     channels: str = "auto",
     background: str = "white",
     resident: bool | None = None,
 ) -> Arrays:
-    """Every item of a map-style data set. Its transforms run once, so a random one is frozen as first drawn.
+    """Read every item of a map-style data set. Transforms run once, so the result of a random one stays the same.
 
-    `image` is the entry of a dictionary that is the image; `names` are those of the labels in a tuple.
+    `image` is the key of the image in dictionaries; `names` are the names of the labels in tuples.
     """
-    preprocessing = Preprocessing(
-        0 if size is None else check_integer("size", size, 8, 512), fit, channels, background
-    ).checked()
-    count, what = _length(source), type(source).__name__
-    pictures: list[np.ndarray] = []
+    preprocessing = array_preprocessing(size, fit, channels, background)
+    count, context = _length(source), type(source).__name__
+    images: list[np.ndarray] = []
     labels: list[dict[str, Any]] = []
-    with progress_task("reading items", count, " items") as move:
-        for number in range(count):
-            picture, found = _parts(source[number], image, names, number)
-            pictures.append(_pixels(picture, preprocessing, number, pictures[0].shape if pictures else None))
+    with progress_task("reading items", count, " items") as update:
+        for index in range(count):
+            picture, found = _split_item(source[index], image, names, f"item {index}")
+            images.append(_image_pixels(picture, preprocessing, f"item {index}"))
+            if images[-1].shape != images[0].shape:
+                shapes = f"{list(images[-1].shape)} after {list(images[0].shape)}"
+                raise invalid("images", shapes, "of one shape, or converted by size=64", context=f"item {index}")
             labels.append(found)
-            move(number + 1)
-    pixels, notes = as_pixels(
-        np.stack(pictures), what, "NCHW", preprocessing if preprocessing.channels == "gray" else Preprocessing(0)
-    )
-    table, left_out = factor_table(_columns(labels, source), kinds)
+            update(index + 1)
+    final = preprocessing if preprocessing.channels == "gray" else UNCHANGED
+    pixels, notes = to_pixels(np.stack(images), context, "NCHW", final)
+    table, excluded = factor_table(_label_columns(labels, source), factor_types)
     data = Arrays(pixels, table, resident=resident, copy=False)
-    data.source_info = ArrayInfo(None, f"{what} of {count} items", notes, left_out)
+    data.source_info = SourceInfo(f"{context} of {count} items", notes=notes, excluded_columns=excluded)
     return data
 
 
-def is_items(what: Any) -> bool:
-    """Whether this has items that can be asked for by number, or is something near enough to say what is wrong."""
-    near = isinstance(what, torch.utils.data.IterableDataset | torch.utils.data.DataLoader | Mapping)
-    return near or (hasattr(what, "__getitem__") and hasattr(what, "__len__") and not isinstance(what, str | bytes))
+def is_items(source: Any) -> bool:
+    """Return True for objects with items, and for similar ones that `items` rejects with an explanation."""
+    similar = isinstance(source, torch.utils.data.IterableDataset | torch.utils.data.DataLoader | Mapping)
+    sized = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+    return similar or (sized and not isinstance(source, str | bytes))
 
 
 def _length(source: Any) -> int:
+    name = type(source).__name__
     if isinstance(source, torch.utils.data.DataLoader):
-        raise UserError(
-            "data is a DataLoader, whose batches are drawn elsewhere; give its data set: data=loader.dataset"
-        )
+        raise invalid("data", name, _MAP_STYLE, hint="pass data=loader.dataset")
     if isinstance(source, Mapping):
-        parts = ", ".join(f"data[{name!r}]" for name in source)
-        raise UserError(f"data holds several sets; give one of them: {parts}")
+        parts = " or ".join(f"data[{name!r}]" for name in source)
+        raise invalid("data", name, _MAP_STYLE, hint=f"pass {parts}")
     if isinstance(source, torch.utils.data.IterableDataset) or not hasattr(source, "__len__"):
-        raise UserError("data cannot be asked for its length or for an item by number; give a map-style data set")
+        raise invalid("data", name, _MAP_STYLE)
     if len(source) < 2:
-        raise UserError(f"data has {len(source)} items; give at least two")
+        raise invalid("data", f"{len(source)} items", _MAP_STYLE)
     return len(source)
 
 
-# --- one item ------------------------------------------------------------------------------------------------------
-
-
-def _parts(item: Any, image: str | None, names: Sequence[str] | None, number: int) -> tuple[Any, dict[str, Any]]:
-    """The image of an item, and its labels by name."""
+def _split_item(item: Any, image: str | None, names: Sequence[str] | None, context: str) -> tuple[Any, dict[str, Any]]:
+    """Return the image of an item, and its labels by name."""
     if isinstance(item, Mapping):
         key = image or next((str(name) for name, value in item.items() if _is_image(value)), None)
         if key is None:
-            raise UserError(f"item {number} has no image; it holds {', '.join(map(str, item))}")
-        check_choice("image", key, item, context=f"item {number}")
+            raise invalid("data", ", ".join(map(str, item)), "a dictionary with an image", context=context)
+        check_choice("image", key, item, context=context)
         return item[key], {n: v for name, value in item.items() if name != key for n, v in _scalars(str(name), value)}
     if isinstance(item, tuple | list):
-        given = list(names or ["label"] if len(item) == 2 else names or [f"label{k}" for k in range(len(item) - 1)])
+        default = ["label"] if len(item) == 2 else [f"label{k}" for k in range(len(item) - 1)]
+        given = list(names or default)
         if len(given) != len(item) - 1:
-            raise UserError(f"names has {len(given)} entries for {len(item) - 1} labels; give one for each")
+            raise invalid("names", given, f"one name for each of the {len(item) - 1} labels")
         return item[0], {n: v for name, value in zip(given, item[1:]) for n, v in _scalars(name, value)}
     return item, {}
 
@@ -102,7 +103,7 @@ def _is_image(value: Any) -> bool:
 
 
 def _scalars(name: str, value: Any) -> list[tuple[str, Any]]:
-    """A label that is a number, a text or nothing; several numbers in a row are as many labels."""
+    """Return the named scalars of a label; a vector of numbers is several labels, other values are none."""
     if value is None or isinstance(value, str | bool | int | float | np.generic):
         return [(name, value)]
     values = np.asarray(value) if isinstance(value, list | tuple | np.ndarray | torch.Tensor) else np.empty((0, 0))
@@ -110,38 +111,32 @@ def _scalars(name: str, value: Any) -> list[tuple[str, Any]]:
         return [(name, values.item())]
     if values.ndim == 1 and values.dtype.kind in "biuf":
         return [(f"{name}{k}", number) for k, number in enumerate(values.tolist())]
-    return []  # boxes, masks, texts of several parts: nothing that a factor could be
+    return []  # such as bounding boxes and masks
 
 
-def _pixels(picture: Any, preprocessing: Preprocessing, number: int, before: tuple[int, ...] | None) -> np.ndarray:
-    """One image [C, H, W]."""
-    what = f"item {number}"
-    if isinstance(picture, Image.Image):
-        gray = preprocessing.channels == "gray" or (
-            preprocessing.channels == "auto" and picture.mode in ("1", "L", "I;16", "LA")
-        )
-        pixels = preprocess_image(picture, preprocessing._replace(channels="gray" if gray else "rgb"))
-    else:
-        array = picture.detach().cpu().numpy() if isinstance(picture, torch.Tensor) else np.asarray(picture)
-        if array.ndim not in (2, 3) or array.dtype.kind not in "buif":
-            raise UserError(f"{what} is a {type(picture).__name__} of shape {list(array.shape)}; give images")
-        pixels = channels_first(array[None], what, None)[0] if array.ndim == 3 else array[None]
-        if preprocessing.size or pixels.shape[0] == 4:
-            pixels = as_pixels(np.stack([pixels, pixels]), what, "NCHW", preprocessing)[0][0]
-    if before is not None and pixels.shape != before:
-        raise UserError(f"{what} is an image of shape {list(pixels.shape)}, the first of {list(before)}; give size=64")
+def _image_pixels(image: Any, preprocessing: Preprocessing, context: str) -> np.ndarray:
+    """Return one image as [C, H, W]."""
+    if isinstance(image, Image.Image):
+        is_gray = preprocessing.channels == "auto" and image.mode in ("1", "L", "I;16", "LA")
+        channels = "gray" if is_gray or preprocessing.channels == "gray" else "rgb"
+        return preprocess_image(image, preprocessing._replace(channels=channels))
+    array = image.detach().cpu().numpy() if isinstance(image, torch.Tensor) else np.asarray(image)
+    if array.ndim not in (2, 3) or array.dtype.kind not in "buif":
+        raise invalid("data", f"{type(image).__name__} of shape {list(array.shape)}", "an image", context=context)
+    pixels = channels_first(array[None], context, None)[0] if array.ndim == 3 else array[None]
+    if preprocessing.size or pixels.shape[0] == 4:
+        pixels = to_pixels(np.stack([pixels, pixels]), context, "NCHW", preprocessing)[0][0]
     return pixels
 
 
-def _columns(labels: list[dict[str, Any]], source: Any) -> dict[str, list[Any]]:
-    """Labels by name, as the texts the source has for them."""
-    found = {
-        name: [label.get(name) for label in labels] for name in dict.fromkeys(n for label in labels for n in label)
-    }
-    for name, column in found.items():
+def _label_columns(labels: list[dict[str, Any]], source: Any) -> dict[str, list[Any]]:
+    """Return the values of each label, as class names if the source has them."""
+    names = dict.fromkeys(name for label in labels for name in label)
+    columns = {name: [label.get(name) for label in labels] for name in names}
+    for name, column in columns.items():
         feature = (getattr(source, "features", None) or {}).get(name)
         texts = getattr(feature, "names", None) or (getattr(source, "classes", None) if name == "label" else None)
-        whole = all(value is None or isinstance(value, int) for value in column)
-        if isinstance(texts, list) and whole and all(value is None or 0 <= value < len(texts) for value in column):
-            found[name] = [None if value is None else str(texts[value]) for value in column]
-    return found
+        integers = all(value is None or isinstance(value, int) for value in column)
+        if isinstance(texts, list) and integers and all(value is None or 0 <= value < len(texts) for value in column):
+            columns[name] = [None if value is None else str(texts[value]) for value in column]
+    return columns

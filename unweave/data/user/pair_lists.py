@@ -25,7 +25,8 @@ from torch import Tensor
 
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.dataset import Dataset, all_indices
-from unweave.data.user.factor_table import FactorTable, file_finder, find_file
+from unweave.data.user.factor_table import FactorTable
+from unweave.data.user.row_matching import file_finder, find_file
 from unweave.errors import UserError
 
 NAMES = {"pairs": "two file names", "groups": "a file name and a group name"}  # what a row has

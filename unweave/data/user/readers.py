@@ -1,4 +1,4 @@
-"""Your own data: what a path, an array or somebody's data set is read with."""
+"""Open user data: a folder, a file of arrays, arrays in memory, or the data set of another library."""
 
 from __future__ import annotations
 
@@ -11,70 +11,64 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from unweave.data.user.array_file import ArrayInfo, array_file, as_pixels
+from unweave.data.user.array_file import array_file, array_info
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.folder import folder
-from unweave.data.user.image_io import Preprocessing
+from unweave.data.user.formats import ACCEPTED, find_format
+from unweave.data.user.image_io import array_preprocessing
 from unweave.data.user.items import is_items, items
-from unweave.errors import UserError, check_choice, check_integer
+from unweave.data.user.pixels import to_pixels
+from unweave.errors import UserError, check_choice
 
-USER_DATASETS: dict[str, Callable[..., Arrays]] = {
-    "folder": folder,
-    "arrays": array_file,
-}  # as a run's config names them
+USER_DATASETS: dict[str, Callable[..., Arrays]] = {"folder": folder, "arrays": array_file}  # names in a run's config
 
 
-def open_user_data(what: Any, names: Collection[str], options: Mapping[str, Any]) -> Arrays | None:
-    """The data at a path or in an object; None where it is neither, so that it may be a name or a call text."""
+def open_user_data(source: Any, names: Collection[str], options: Mapping[str, Any]) -> Arrays | None:
+    """Open the data at a path or in an object; return None if it is neither, but may be the name of a data set."""
     read: Callable[..., Arrays] | None
-    if isinstance(what, str | Path):
-        read = _reader(str(what), names)
-    elif isinstance(what, np.ndarray | Tensor):
-        read = in_memory
+    if isinstance(source, str | Path):
+        read, shown = _find_reader(str(source), names), repr(str(source))
     else:
-        read = items if is_items(what) else None
+        read = in_memory if isinstance(source, np.ndarray | Tensor) else items if is_items(source) else None
+        shown = type(source).__name__
     if read is None:
         return None
-    accepted = list(inspect.signature(read).parameters)[1:]
     for option in options:
-        check_choice("option", option, accepted, context=f"data {_shown(what)}")
-    return read(what, **options)
+        check_choice("option", option, list(inspect.signature(read).parameters)[1:], context=f"data {shown}")
+    return read(source, **options)
 
 
-def _shown(what: Any) -> str:
-    return repr(str(what)) if isinstance(what, str | Path) else type(what).__name__
-
-
-def _reader(text: str, names: Collection[str]) -> Callable[..., Arrays] | None:
-    """A path is what is there and is not the name of a data set, or what can be nothing but a path."""
+def _find_reader(text: str, names: Collection[str]) -> Callable[..., Arrays] | None:
+    """Return the reader of a path, None if the text is or may be the name of a data set."""
     if text.strip() in names:
         return None
     path = Path(text).expanduser()
-    if _true(path.is_dir):
+    if _is_true(path.is_dir):
         return folder
-    if path.suffix.lower() in (".npy", ".npz") and not text.rstrip().endswith(")"):
+    if find_format(path) and not text.rstrip().endswith(")"):
         return array_file
-    if _true(path.is_file):
-        raise UserError(f"data '{text}' is a file of an unknown kind; give a folder of pictures, an .npy or an .npz")
-    if "(" not in text and any(sign in text for sign in "/\\~"):
-        raise UserError(f"data '{text}' is not there; give a folder of pictures, an .npy or an .npz")
-    _misspelt(text, names)
+    is_file = _is_true(path.is_file)
+    if is_file or ("(" not in text and any(sign in text for sign in "/\\~")):
+        problem = "is a file of an unknown format" if is_file else "does not exist"
+        raise UserError(f"data {text!r} {problem}; pass {ACCEPTED}", argument="data", value=text, accepted=ACCEPTED)
+    _check_misspelt_path(text, names)
     return None
 
 
-def _misspelt(text: str, names: Collection[str]) -> None:
-    """Raises if this is nearer to the name of a folder here than to that of a data set."""
-    here = [place.name for place in Path().iterdir() if place.is_dir() or place.suffix in (".npy", ".npz")]
-    name = text.partition("(")[0].strip()  # of a call the name alone: what it is given may be like anything
+def _check_misspelt_path(text: str, names: Collection[str]) -> None:
+    """Raise if the text resembles a path in the current folder more than the name of a data set."""
+    here = [path.name for path in Path().iterdir() if path.is_dir() or find_format(path)]
+    name = text.partition("(")[0].strip()
     near = [] if name in names else difflib.get_close_matches(text, [*names, *here], n=1, cutoff=0.5)
     if near and near[0] in here and near[0] not in names:
-        raise UserError(f"data '{text}' is neither a data set nor a folder here; did you mean '{near[0]}'?")
+        message = f"data {text!r} is neither a data set nor a path; did you mean {near[0]!r}?"
+        raise UserError(message, argument="data", value=text, accepted=[*names, *here])
 
 
-def _true(question: Callable[[], bool]) -> bool:
+def _is_true(test: Callable[[], bool]) -> bool:
     try:
-        return question()
-    except (OSError, ValueError):  # too long, or with a null in it: no path
+        return test()
+    except (OSError, ValueError):  # too long for a path, or contains a null character
         return False
 
 
@@ -90,15 +84,11 @@ def in_memory(
     background: str = "white",
     resident: bool | None = None,
 ) -> Arrays:
-    """Images in bytes or in 0..1, of any layout; factors [N, K] of any values."""
+    """Return a data set of images in bytes or in 0..1, of any layout, and factors [N, K] of any values."""
     given = images.detach().cpu().numpy() if isinstance(images, Tensor) else images
-    preprocessing = Preprocessing(
-        0 if size is None else check_integer("size", size, 8, 512), fit, channels, background
-    ).checked()
-    pixels, notes = as_pixels(given, "data", layout, preprocessing)
+    pixels, notes = to_pixels(given, "data", layout, array_preprocessing(size, fit, channels, background))
     table = None if factors is None else np.asarray(factors)
-    data = Arrays(
-        pixels, table[:, None] if table is not None and table.ndim == 1 else table, names=names, resident=resident
-    )
-    data.source_info = ArrayInfo(None, f"{given.dtype} {list(given.shape)}", notes)
+    table = table[:, None] if table is not None and table.ndim == 1 else table
+    data = Arrays(pixels, table, names=names, resident=resident)
+    data.source_info = array_info(None, given, notes)
     return data

@@ -1,7 +1,7 @@
-"""Every picture below a folder, decoded once into one store of bytes in the cache.
+"""Decode every image file below a folder once into an array of bytes in the cache.
 
-A store's name is made of the files' names, sizes and times and of what was done to them, so a changed folder is read
-again. Pictures are in the order of their names.
+The name of the cached array is a hash of the file names, sizes and times and of the preprocessing, so that a changed
+folder is read again. Images are in the order of their names.
 """
 
 from __future__ import annotations
@@ -20,161 +20,155 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.data.storage.cache import cache_dir
+from unweave.data.storage.cache import cache_dir, cache_error
 from unweave.data.storage.memmap import MemmapWriter, open_memmap
 from unweave.data.storage.progress import progress_task
-from unweave.data.user.image_io import Facts, Preprocessing, UnreadableImageError, decode_image
+from unweave.data.user.image_io import ImageInfo, Preprocessing, UnreadableImageError, decode_image
 from unweave.errors import UserError
 from unweave.runs import write_atomic
 
-Listed = Mapping[str, tuple[int, int]]  # path inside the folder -> size in bytes, time in nanoseconds
+Files = Mapping[str, tuple[int, int]]  # path inside the folder -> size in bytes, modification time in nanoseconds
 
-_FORM = 1  # of the stores; another number makes them all anew
-_CHUNK = 128  # pictures read between two looks at the progress
-_LARGEST = 1 << 30  # bytes of a file that may be a picture
-_LITTER = ("thumbs.db", "desktop.ini", "__macosx")  # what systems leave behind, besides names with a dot in front
+_VERSION = 2  # of the cached arrays
+_CHUNK = 128  # images decoded between two updates of the progress
+_MAX_BYTES = 1 << 30  # of an image file
+_SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx")  # ignored, like names that begin with a dot
 
 
 class FolderScan(NamedTuple):
-    """What a folder held."""
+    """The image files of a folder."""
 
-    pictures: list[str]  # paths inside the folder, in the order of the data set
-    bad: dict[str, str]  # files that gave no picture, and why
+    files: list[str]  # paths inside the folder, in the order of the data set
+    unreadable: dict[str, str]  # files that are not images, with the reason
     formats: dict[str, int]
     modes: dict[str, int]
     sizes: dict[str, int]  # "640 x 480"
-    traits: dict[str, int]  # how many pictures needed which care
-    brightest: int  # the largest value in 16-bit pictures
-    gray: bool  # whether no picture has colour
-    digest: str  # of the names and the content of the pictures
+    traits: dict[str, int]  # number of images with each trait of `ImageInfo`
+    max_16_bit: int  # largest value in 16-bit images
+    gray: bool  # True if no image has colour
+    digest: str  # of the names and contents of the images
 
 
-def list_files(root: Path, skip: Collection[Path] = ()) -> Listed:
-    """Every file below the folder except those to `skip`, in the order of the names."""
-    found: dict[str, tuple[int, int]] = {}
-    seen: set[str] = set()
-    for place, folders, files in os.walk(root, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:  # a link back up
-            folders.clear()
+def list_files(root: Path, skip: Collection[Path] = ()) -> Files:
+    """Return every file below the folder except those in `skip`, in the order of their names."""
+    files: dict[str, tuple[int, int]] = {}
+    visited: set[str] = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True):
+        real = os.path.realpath(folder)
+        if real in visited:  # a link to a parent folder
+            subfolders.clear()
             continue
-        seen.add(real)
-        folders[:] = [name for name in folders if not _litter(name)]
-        for name in files:
-            path = Path(place, name)
-            if not _litter(name) and path not in skip:
-                found[path.relative_to(root).as_posix()] = _stamp(path)
-    return dict(sorted(found.items()))
+        visited.add(real)
+        subfolders[:] = [name for name in subfolders if not _is_system_file(name)]
+        for name in names:
+            path = Path(folder, name)
+            if not _is_system_file(name) and path not in skip:
+                files[path.relative_to(root).as_posix()] = _size_and_time(path)
+    return dict(sorted(files.items()))
 
 
-def _litter(name: str) -> bool:
-    return name.startswith(".") or name.lower() in _LITTER
+def _is_system_file(name: str) -> bool:
+    return name.startswith(".") or name.lower() in _SYSTEM_FILES
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _size_and_time(path: Path) -> tuple[int, int]:
     try:
         state = path.stat()
         return state.st_size, state.st_mtime_ns
-    except OSError:  # a link to nowhere: reading it will say so
+    except OSError:  # a broken link; reading it reports the error
         return -1, 0
 
 
-def read_folder(root: Path, listed: Listed, preprocessing: Preprocessing) -> tuple[np.ndarray, FolderScan]:
-    """The pictures [N, C, H, W] in bytes, from the cache if these very files were read before."""
-    said = json.dumps([_FORM, str(root), list(listed.items()), preprocessing])
-    name = f"folder-{hashlib.blake2b(said.encode(), digest_size=12).hexdigest()}"
-    pixels, notes = cache_dir() / f"{name}.npy", cache_dir() / f"{name}.json"
+def read_folder(root: Path, files: Files, preprocessing: Preprocessing) -> tuple[np.ndarray, FolderScan]:
+    """Return the images [N, C, H, W] in bytes, from the cache if the same files were read before."""
+    key = json.dumps([_VERSION, str(root), list(files.items()), preprocessing])
+    name = f"folder-{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}"
+    pixels_path, scan_path = cache_dir() / f"{name}.npy", cache_dir() / f"{name}.json"
     try:
-        found, store = FolderScan(**json.loads(notes.read_text())), open_memmap(pixels)
-        if len(store) == len(found.pictures):
-            return store, found
-    except (OSError, ValueError, TypeError):  # absent, cut short or not ours
+        scan, pixels = FolderScan(**json.loads(scan_path.read_text())), open_memmap(pixels_path)
+        if len(pixels) == len(scan.files):
+            return pixels, scan
+    except (OSError, ValueError, TypeError):  # absent or damaged
         pass
     try:
-        return _made(root, listed, preprocessing, pixels, notes)
+        return _decode_to_cache(root, files, preprocessing, pixels_path, scan_path)
     except OSError as error:
-        raise UserError(
-            f"the cache '{cache_dir()}' cannot be written: {error.strerror or error}; make room there, "
-            "or set UNWEAVE_CACHE to another folder"
-        ) from error
+        raise cache_error(cache_dir(), error) from error
 
 
-def _made(
-    root: Path, listed: Listed, preprocessing: Preprocessing, pixels: Path, notes: Path
+def _decode_to_cache(
+    root: Path, files: Files, preprocessing: Preprocessing, pixels_path: Path, scan_path: Path
 ) -> tuple[np.ndarray, FolderScan]:
-    """The store, new. Only with its notes beside it does it count, so nothing half-made is ever found."""
-    with _writer(pixels) as writer:
-        found = _decode(root, listed, preprocessing, writer)
-    if preprocessing.channels == "auto" and found.gray:
-        coloured = open_memmap(writer.path)
+    """Write the array, then its scan; an array without a scan is incomplete and not used."""
+    with _open_writer(pixels_path) as writer:
+        scan = _decode_files(root, files, preprocessing, writer)
+    if preprocessing.channels == "auto" and scan.gray:
+        rgb = open_memmap(writer.path)
         with MemmapWriter(writer.path) as writer:
-            for picture in coloured:
-                writer.add(picture[:1])
-    store = open_memmap(writer.path)
-    if writer.path == pixels:
-        write_atomic(notes, json.dumps(found._asdict()).encode())
+            for image in rgb:
+                writer.add(image[:1])
+    pixels = open_memmap(writer.path)
+    if writer.path == pixels_path:
+        write_atomic(scan_path, json.dumps(scan._asdict()).encode())
     else:
-        shutil.rmtree(writer.path.parent, ignore_errors=True)  # mapped memory outlives the file's name
-    return store, found
+        shutil.rmtree(writer.path.parent, ignore_errors=True)  # the memory map outlives the name of the file
+    return pixels, scan
 
 
-def _writer(path: Path) -> MemmapWriter:
-    """Into the cache; where that cannot be written, into a file that only lives as long as it is used."""
+def _open_writer(path: Path) -> MemmapWriter:
+    """Open a file in the cache, or a temporary one if the cache is not writable."""
     try:
         return MemmapWriter(path)
     except OSError:
         return MemmapWriter(Path(tempfile.mkdtemp(prefix="unweave-")) / path.name)
 
 
-def _decode(root: Path, listed: Listed, preprocessing: Preprocessing, writer: MemmapWriter) -> FolderScan:
+def _decode_files(root: Path, files: Files, preprocessing: Preprocessing, writer: MemmapWriter) -> FolderScan:
     counts: dict[str, Counter[str]] = {name: Counter() for name in ("formats", "modes", "sizes", "traits")}
-    pictures, bad, brightest, gray = [], {}, 0, True
+    names, unreadable, max_16_bit, gray = [], {}, 0, True
     digest = hashlib.blake2b(digest_size=6)
-    for (stamp, answer), name in zip(
-        _answers(root, listed, preprocessing), listed
-    ):  # the answers first: they are to end
-        if isinstance(answer, str):
-            bad[name] = answer
+    # the results come first, so that zip exhausts them
+    for (content_digest, result), name in zip(_results(root, files, preprocessing), files):
+        if isinstance(result, str):
+            unreadable[name] = result
             continue
-        pixels, facts = answer
+        pixels, info = result
         writer.add(pixels)
-        pictures.append(name)
-        digest.update(os.fsencode(name) + b"\0" + stamp)
-        for kind, keys in _counted(facts).items():
-            counts[kind].update(keys)
-        brightest = max(brightest, facts.brightest)
+        names.append(name)
+        digest.update(os.fsencode(name) + b"\0" + content_digest)
+        counts["formats"][info.format] += 1
+        counts["modes"][info.mode] += 1
+        counts["sizes"]["{} x {}".format(*info.size)] += 1
+        counts["traits"].update(info.traits)
+        max_16_bit = max(max_16_bit, info.max_16_bit)
         gray = gray and bool((pixels == pixels[:1]).all())
-    _enough(root, pictures, bad)
-    orders = {kind: dict(counter.most_common()) for kind, counter in counts.items()}
-    return FolderScan(pictures, bad, **orders, brightest=brightest, gray=gray, digest=digest.hexdigest())  # type: ignore[arg-type]
+    if len(names) < 2:
+        raise _too_few(root, names, unreadable)
+    ordered = {name: dict(counter.most_common()) for name, counter in counts.items()}
+    return FolderScan(names, unreadable, **ordered, max_16_bit=max_16_bit, gray=gray, digest=digest.hexdigest())  # type: ignore[arg-type]
 
 
-def _counted(facts: Facts) -> dict[str, tuple[str, ...]]:
-    size = "{} x {}".format(*facts.size)
-    return {"formats": (facts.format,), "modes": (facts.mode,), "sizes": (size,), "traits": facts.traits}
+Result = tuple[bytes, tuple[np.ndarray, ImageInfo] | str]  # digest of the file; the image, or why it is unreadable
 
 
-Answer = tuple[bytes, tuple[np.ndarray, Facts] | str]  # a digest of the file; the picture, or why there is none
-
-
-def _answers(root: Path, listed: Listed, preprocessing: Preprocessing) -> Iterator[Answer]:
-    """What each file gave, in order. Pillow lets other threads run while it decodes."""
-    names = list(listed)
+def _results(root: Path, files: Files, preprocessing: Preprocessing) -> Iterator[Result]:
+    """Yield the result of each file in order. Pillow releases the lock of the interpreter while it decodes."""
+    names = list(files)
     with (
         ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads,
-        progress_task("reading pictures", len(names), " pictures") as move,
+        progress_task("reading images", len(names), " images") as update,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # of odd but readable files
+        warnings.simplefilter("ignore")  # about unusual but readable files
         for start in range(0, len(names), _CHUNK):
             chunk = names[start : start + _CHUNK]
-            yield from threads.map(lambda name: _answer(root / name, listed[name][0], preprocessing), chunk)
-            move(start + len(chunk))
+            yield from threads.map(lambda name: _read_file(root / name, files[name][0], preprocessing), chunk)
+            update(start + len(chunk))
 
 
-def _answer(path: Path, size: int, preprocessing: Preprocessing) -> Answer:
-    if size > _LARGEST:
-        return b"", "too large for a picture"
+def _read_file(path: Path, size: int, preprocessing: Preprocessing) -> Result:
+    if size > _MAX_BYTES:
+        return b"", "too large for an image"
     try:
         content = path.read_bytes()
         return hashlib.blake2b(content, digest_size=16).digest(), decode_image(content, preprocessing)
@@ -184,14 +178,15 @@ def _answer(path: Path, size: int, preprocessing: Preprocessing) -> Answer:
         return b"", error.strerror or str(error)
 
 
-def _enough(root: Path, pictures: list[str], bad: Mapping[str, str]) -> None:
-    if len(pictures) > 1:
-        return
-    if pictures:
-        raise UserError(f"data '{root}' has one picture only, {pictures[0]!r}; give at least two")
-    if not bad:
-        raise UserError(f"data '{root}' is an empty folder; give one with pictures in it")
-    first, reason = next(((n, r) for n, r in bad.items() if r != "not a picture"), next(iter(bad.items())))
-    files = "the only file" if len(bad) == 1 else f"none of the {len(bad)} files"
-    verb = "is no picture" if len(bad) == 1 else "is a picture"
-    raise UserError(f"data '{root}': {files} {verb} that can be read; {first!r}: {reason}")
+def _too_few(root: Path, names: list[str], unreadable: Mapping[str, str]) -> UserError:
+    """Return the error for a folder with fewer than two images."""
+    if names:
+        problem = f"only {names[0]!r}"
+    elif not unreadable:
+        problem = "no files"
+    else:
+        name, reason = min(unreadable.items(), key=lambda item: item[1] == "not an image")
+        problem = f"none; it contains {len(unreadable)} other files, such as {name!r}: {reason}"
+    accepted = "a folder with at least two readable images"
+    message = f"data '{root}' must be {accepted}, got {problem}"
+    return UserError(message, argument="data", value=str(root), accepted=accepted)

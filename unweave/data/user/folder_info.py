@@ -1,0 +1,156 @@
+"""Description of a folder of images: what the files are, what was done to them, and where their factors come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from unweave.data.dataset import SourceInfo
+from unweave.data.user.factor_table import FactorTable
+from unweave.data.user.image_io import Preprocessing
+from unweave.data.user.pair_lists import GroupAssignment
+from unweave.data.user.row_matching import MatchedRows
+from unweave.data.user.scan import FolderScan
+from unweave.data.user.wording import count_text, counts_text, display_path, first_names
+
+_MODES = {
+    "RGB": "colour", "L": "grey", "P": "palette", "1": "black and white", "RGBA": "colour with transparency",
+    "LA": "grey with transparency", "PA": "palette with transparency", "I": "grey of 16 bits",
+    "I;16": "grey of 16 bits", "I;16B": "grey of 16 bits", "I;16L": "grey of 16 bits", "F": "grey in floats",
+}  # fmt: skip
+_FITS = {
+    "crop": "the middle is kept; fit=pad keeps the whole image with margins, fit=stretch distorts it",
+    "pad": "margins in {background} are added; fit=crop keeps the middle only, fit=stretch distorts the image",
+    "stretch": "distorted to a square; fit=crop keeps the middle, fit=pad adds margins",
+}
+_MAX_SIZES = 5  # image sizes that are listed one by one
+
+
+class FolderFactors(NamedTuple):
+    """The factors of the images of a folder and where they come from."""
+
+    table: FactorTable
+    excluded: dict[str, str]  # columns that are not factors, with the reason
+    matched: MatchedRows | None = None  # None without a table
+    groups: GroupAssignment | None = None  # None without a list of groups
+
+
+def folder_info(
+    path: Path, preprocessing: Preprocessing, scan: FolderScan, factors: FolderFactors, factors_path: Path | None
+) -> SourceInfo:
+    """Describe a folder of images and the tables read with it."""
+    matched, groups = factors.matched, factors.groups
+    unused = [name for name in scan.unreadable if name.lower().endswith((".csv", ".parquet"))]
+    row_warnings = _row_warnings(matched) if matched else []
+    group_warnings = _group_warnings(groups) if groups else []
+    return SourceInfo(
+        title=display_path(path),
+        details=_file_details(scan),
+        notes=_conversion_notes(preprocessing, scan),
+        file_names=scan.files,
+        unreadable_files=scan.unreadable,
+        factor_source=_factor_source(factors, factors_path),
+        excluded_columns=factors.excluded,
+        name_notes=[f"column {matched.column!r} names the images"] if matched else [],
+        row_notes=[*(_missing_rows(matched) if matched else _unused_table(path, unused)), *row_warnings],
+        row_warnings=row_warnings,
+        group_notes=[*(_group_notes(groups) if groups else []), *group_warnings],
+        group_warnings=group_warnings,
+    )
+
+
+def _file_details(scan: FolderScan) -> list[tuple[str, ...]]:
+    modes: Counter[str] = Counter()
+    for mode, count in scan.modes.items():
+        modes[_MODES.get(mode, mode)] += count
+    files = count_text(len(scan.files) + len(scan.unreadable), "file", "files")
+    return [
+        ("images", f"{len(scan.files):,} in {files}"),
+        ("format", counts_text(scan.formats)),
+        ("type", counts_text(modes)),
+        ("size", _sizes_text(scan.sizes)),
+    ]
+
+
+def _conversion_notes(preprocessing: Preprocessing, scan: FolderScan) -> list[str]:
+    size, background = preprocessing.size, preprocessing.background
+    texts = {
+        "not square": ("is not square", "are not square", _FITS[preprocessing.fit].format(background=background)),
+        "small": (f"is smaller than {size} pixels", f"are smaller than {size} pixels", "enlarged"),
+        "transparent": ("has transparent parts", "have transparent parts", f"shown on {background}"),
+        "16 bits": ("has 16 bits", "have 16 bits", _depth_text(preprocessing.white, scan.max_16_bit)),
+        "frames": ("has several frames", "have several frames", "the first is used"),
+        "rotated": ("is rotated", "are rotated", "turned upright, as noted by the camera"),
+    }
+    notes = [
+        f"{count_text(scan.traits[trait], one, many)}: {result}"
+        for trait, (one, many, result) in texts.items()
+        if scan.traits.get(trait)
+    ]
+    if scan.gray and preprocessing.channels == "auto" and scan.modes.get("RGB"):
+        notes.append("no image has colour, although some are stored in colour: one channel is kept")
+    if preprocessing.channels == "gray" and not scan.gray:
+        notes.append("colours are converted to grey, as requested")
+    return notes
+
+
+def _factor_source(factors: FolderFactors, factors_path: Path | None) -> str:
+    files = [display_path(file) for file in (factors_path, factors.groups and factors.groups.path) if file]
+    if not factors_path and len(factors.table.names) > bool(factors.groups):
+        files.insert(0, "the names of the sub-folders")
+    return " and ".join(files)
+
+
+def _unused_table(path: Path, unused: Sequence[str]) -> list[str]:
+    use = "to use it: --factors {table} (or --groups, --pairs)"
+    return [f"{name} is in the folder; {use.format(table=display_path(path / name))}" for name in unused[:1]]
+
+
+def _missing_rows(matched: MatchedRows) -> list[str]:
+    names = matched.files_without_row
+    return [f"{count_text(len(names), 'image has', 'images have')} no row: {first_names(names)}"] if names else []
+
+
+def _row_warnings(matched: MatchedRows) -> list[str]:
+    warnings = []
+    if names := matched.unmatched_rows:
+        warnings.append(f"{count_text(len(names), 'row names', 'rows name')} no image: {first_names(names)}")
+    if names := matched.duplicate_files:
+        count = count_text(len(names), "image has", "images have")
+        warnings.append(f"{count} several rows, of which the first is used: {first_names(names)}")
+    return warnings
+
+
+def _group_notes(groups: GroupAssignment) -> list[str]:
+    ungrouped = int((groups.table.classes_NK < 0).sum())
+    notes = [f"row 1 of {groups.path.name} is used as a header"] if groups.header else []
+    return notes + [f"{count_text(ungrouped, 'image is', 'images are')} in no group"] * bool(ungrouped)
+
+
+def _group_warnings(groups: GroupAssignment) -> list[str]:
+    if not (names := groups.singleton_groups):
+        return []
+    count = count_text(len(names), "group has", "groups have")
+    return [f"{count} only one image and cannot be trained on: {first_names(names)}"]
+
+
+def _sizes_text(sizes: Mapping[str, int]) -> str:
+    if len(sizes) == 1:
+        return f"all {next(iter(sizes))}"
+    if len(sizes) <= _MAX_SIZES:
+        return ", ".join(f"{count:,} of {size}" for size, count in sizes.items())
+    sides = np.array([[int(side) for side in size.split(" x ")] for size in sizes])
+    (low_w, low_h), (high_w, high_h) = sides.min(0), sides.max(0)
+    return f"{len(sizes):,} different sizes, {low_w} to {high_w} wide and {low_h} to {high_h} high"
+
+
+def _depth_text(white: int, max_16_bit: int) -> str:
+    text = f"reduced to 8, {white} is white"
+    if max_16_bit and max_16_bit < white // 3:
+        full = (1 << int(max_16_bit).bit_length()) - 1  # 4095 for 12 bits
+        return f"{text}; but the largest value is {max_16_bit}, so images will be dark: use white={full}"
+    return text

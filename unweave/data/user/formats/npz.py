@@ -1,0 +1,35 @@
+"""NumPy .npz archives: images, factors and names of factors by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from unweave.data.user.formats.array_format import ArrayFormat, Arrays
+
+
+def _read(path: Path, memmap: bool) -> Arrays:
+    """Return the arrays; those of Python objects, as in the metadata of some published files, are left out."""
+    arrays = {}
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        for name in archive:
+            try:
+                arrays[name] = archive[name]
+            except ValueError:
+                continue
+    return arrays
+
+
+def _write_example(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+FORMAT = ArrayFormat(
+    endings=(".npz",),
+    signature=b"PK",
+    help="arrays by name, as written by numpy.savez: images and optionally factors",
+    read=_read,
+    write_example=_write_example,
+)

@@ -1,0 +1,33 @@
+"""Parts of the sentences that describe user data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def printable(name: str) -> str:
+    """Return a file name with the bytes replaced that are not text."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def display_path(path: Path) -> str:
+    """Return the path relative to the current folder if it is inside it."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path != here and path.is_relative_to(here) else str(path)
+
+
+def count_text(count: int, one: str, many: str) -> str:
+    """Return "1 file" or "2 files"."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return "3 PNG, 1 JPEG"."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names and the number of the others."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(printable, names[:most])) + more
