@@ -79,7 +79,7 @@ def test_commands_exist(page):
         check_command(line)
 
 
-@pytest.mark.parametrize("page", GUIDE)
+@pytest.mark.parametrize("page", [page for page in GUIDE if page != "CONTRIBUTING.md"])  # tests/extension runs its code
 def test_python_resolves(page):
     for block in python_blocks(read(page)):
         check_python(block)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("unweave", "tests/conformance", "tests/helpers", "docs/reference")
+CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 STEP = re.compile(r"(?:Create `([^`\n]+)`|In `([^`\n]+)`,\s+after `([^`\n]+)`)[^`\n]*:\n+```\w*\n(.*?)\n```", re.DOTALL)
 
 
@@ -25,9 +26,10 @@ class Step(NamedTuple):
 def read_steps(section):
     """Return the steps of the section with this title."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    match = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    without_code = CODE.sub(lambda match: match[0].replace("#", " "), text)  # code may contain headings
+    match = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", without_code, re.DOTALL | re.MULTILINE)
     assert match, f"CONTRIBUTING.md has no section {section!r}"
-    steps = [Step(new or old, anchor, code) for new, old, anchor, code in STEP.findall(match[1])]
+    steps = [Step(new or old, anchor, code) for new, old, anchor, code in STEP.findall(text[slice(*match.span(1))])]
     assert steps, f"section {section!r} has no steps"
     return steps
 

@@ -23,9 +23,10 @@ from unweave.metrics.information import (
     modularity_score,
 )
 from unweave.metrics.irs import irs_score
+from unweave.metrics.metric import Metric
 from unweave.metrics.posterior import kl_decomposition, mig_score_from_posterior, posterior_information_matrix
 from unweave.metrics.rank_correlation import agreement
-from unweave.metrics.registry import METRICS, Metric, describe
+from unweave.metrics.registry import METRICS, describe
 from unweave.metrics.retrieval import recall_at_1
 from unweave.metrics.sap import sap_score
 

@@ -20,6 +20,7 @@ from unweave.metrics.inputs import (
     read_table,
     varying_factors,
 )
+from unweave.metrics.metric import Metric
 
 _SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding: the codes are redundant
 _CHUNK = 65_536  # rows centred at once
@@ -136,3 +137,40 @@ def active_dimensions(codes: Array, factors: Array | None = None, *, threshold: 
     variance_D = np.array([column.var(ddof=1) if len(column) > 1 else 0.0 for column in codes_ND.T])
     moving_D = codes_ND.max(axis=0) > codes_ND.min(axis=0)  # a constant's variance may be a rounding error
     return float(((variance_D > threshold) & moving_D).sum())
+
+
+MCC = Metric(
+    "mcc",
+    mcc_score,
+    "Mean correlation coefficient (MCC)",
+    "The linear correlation of each factor with a latent of its own, for the best one-to-one matching.",
+    definition="absolute Pearson, optimal matching",
+    bootstrap=True,
+    quick=True,
+)
+
+GAUSSIAN_TOTAL_CORRELATION = Metric(
+    "gaussian_total_correlation",
+    gaussian_total_correlation,
+    "Gaussian total correlation",
+    "Correlation between the latents, in nats; 0 is uncorrelated. Needs no factors.",
+    definition="disentanglement_lib",
+    worst=np.inf,
+    best=0.0,
+    better="lower",
+    factors=0,
+    bootstrap=True,
+)
+
+ACTIVE_DIMENSIONS = Metric(
+    "active_dimensions",
+    active_dimensions,
+    "Active latents",
+    "Number of latents that vary between observations: variance above 0.01. Needs no factors.",
+    definition="Burda et al.: variance above 0.01",
+    best=np.inf,
+    better="neither",
+    invariant=("permutation", "sign"),
+    factors=0,
+    bootstrap=True,
+)

@@ -9,6 +9,7 @@ import numpy as np
 
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats
+from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import fit, read_split
 
 _LEAST = 1e-11  # added to every importance, as disentanglement_lib does
@@ -94,3 +95,19 @@ def dci_with_importance(
         "informativeness": float(accuracies.mean()) if len(accuracies) else 0.0,
     }
     return scores, importance_DK
+
+
+DCI = Metric(
+    "dci",
+    dci_scores,
+    "DCI",
+    "How predictors of the factors use the latents, and how well they predict.",
+    definition="disentanglement_lib: boosted trees",
+    parts={
+        "disentanglement": "Whether each latent is used to predict only one factor.",
+        "completeness": "Whether each factor is predicted from only one latent.",
+        "informativeness": "How well the factors are predicted from all latents, on other observations.",
+    },
+    with_importance=dci_with_importance,
+    slow=True,
+)

@@ -13,6 +13,7 @@ import torch
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats, check_at_least, select_rows
+from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.predictors import Split, accuracy, fit, learnable, read_factor, read_split
 
@@ -86,3 +87,17 @@ def downstream_scores(
         told = told[~np.isnan(told)]
         found[f"labels_{number}"] = float(told.mean()) if len(told) else 0.0
     return found
+
+
+DOWNSTREAM = Metric(
+    "downstream",
+    downstream_scores,
+    "Downstream prediction",
+    "How well the factors are predicted from the latents after training on few labels.",
+    definition="disentanglement_lib: logistic regression, cross-validated",
+    parts={
+        f"labels_{number}": f"Accuracy after training on {number:,} labels, or on all if there are fewer."
+        for number in LABELS
+    },
+    test_options={"labels": (4,)},
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, classes
+from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities, standardize
 from unweave.metrics.solvers.predictors import Split, read_split
@@ -58,3 +59,12 @@ def explicitness_score(
     per_factor = explicitness_per_factor(read_split(codes, factors, test=test, seed=seed, factor_types=factor_types))
     told = per_factor[~np.isnan(per_factor)]
     return float(told.mean()) if len(told) else 0.5
+
+
+EXPLICITNESS = Metric(
+    "explicitness",
+    explicitness_score,
+    "Explicitness",
+    "How well a linear classifier on all latents ranks the values of each factor; 0.5 is guessing.",
+    definition="disentanglement_lib: area under the ROC curve, test rows",
+)

@@ -20,6 +20,7 @@ from unweave.metrics.inputs import (
     read_table,
     varying_factors,
 )
+from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.linear import class_scores, fit_logistic
 
 _GATHERED = 2_000_000  # numbers gathered at once: 16 MB, whatever the size of the table
@@ -224,3 +225,29 @@ def beta_vae_score(
         return 1.0
     weights = fit_logistic(train_MD, label_M, len(fixed))
     return float((class_scores(weights, test_MD).argmax(axis=1) == test_label_M).mean())
+
+
+FACTOR_VAE = Metric(
+    "factor_vae",
+    factor_vae_score,
+    "FactorVAE score",
+    "How often the latent with the smallest variance identifies the factor that was held constant; 1 is always, "
+    "and guessing gets 1 divided by the number of factors.",
+    definition="disentanglement_lib: pruned below 0.05",
+    rows=None,
+    factors=2,  # with one factor the vote is always right
+    quick=True,
+    test_options={"votes_train": 400, "votes_test": 400, "batch": 16},
+)
+
+BETA_VAE = Metric(
+    "beta_vae",
+    beta_vae_score,
+    "beta-VAE score",
+    "How often a linear classifier identifies the factor that two groups of observations share; 1 is always.",
+    definition="disentanglement_lib: 64 pairs, logistic regression",
+    invariant=("permutation", "sign"),
+    rows=None,
+    factors=2,
+    test_options={"votes_train": 400, "votes_test": 200, "batch": 16},
+)

@@ -22,6 +22,7 @@ from unweave.metrics.inputs import (
     varying_factors,
 )
 from unweave.metrics.knn_mi import neighbour_information_matrix
+from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities
 
 
@@ -112,3 +113,19 @@ def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device
     own_n = probabilities(class_scores(weights, codes_nD))[np.arange(len(labels_n)), labels_n]
     loss = -np.log(np.maximum(own_n, np.finfo(np.float64).tiny)).mean()
     return float(1.0 - loss / np.log(len(sizes_V)))
+
+
+INFOMEC = Metric(
+    "infomec",
+    infomec_scores,
+    "InfoMEC",
+    "Modularity, compactness and explicitness, all three based on information.",
+    definition="Hsu et al.: 10 neighbours, pruned at 1/20 of the largest range",
+    parts={
+        "modularity": "InfoM: whether each latent has information about only one factor.",
+        "compactness": "InfoC: whether the information about each factor is in only one latent.",
+        "explicitness": "InfoE: how much of each factor a linear model of all latents predicts.",
+    },
+    invariant=("permutation", "sign"),  # codes are pruned by their range relative to the largest
+    test_options={"iterations": 12},
+)

@@ -21,6 +21,7 @@ from unweave.metrics.histogram_mi import (
 )
 from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, as_matrix, read_table, varying_factors
 from unweave.metrics.knn_mi import neighbour_information_matrix
+from unweave.metrics.metric import Metric
 
 ESTIMATORS = ("histogram", "knn")
 
@@ -218,3 +219,63 @@ def group_mig_score(
     right_K = np.where(right_DK, share_DK, 0.0).max(axis=0)
     wrong_K = np.where(right_DK, 0.0, share_DK).max(axis=0)
     return float((right_K - wrong_K).mean())
+
+
+MIG = Metric(
+    "mig",
+    mig_score,
+    "Mutual information gap (MIG)",
+    "How much more information one latent has about each factor than any other latent; 1 is perfect, 0 is none.",
+    definition="disentanglement_lib: 20 bins",
+    from_information=mig_from_information,
+    quick=True,
+)
+
+MODULARITY = Metric(
+    "modularity",
+    modularity_score,
+    "Modularity",
+    "Whether each latent has information about only one factor; 1 is one each, 0 is all factors equally.",
+    definition="disentanglement_lib: 20 bins, inactive codes count 0",
+    factors=2,
+    from_information=modularity_from_information,
+    quick=True,
+)
+
+MIG_SUP = Metric(
+    "mig_sup",
+    mig_sup_score,
+    "MIG per latent (MIG-sup)",
+    "How much more information each latent has about one factor than about any other, mean over the latents.",
+    definition="Li et al.: I/H(factor), 20 bins",
+    from_information=mig_sup_from_information,
+)
+
+DCIMIG = Metric(
+    "dcimig",
+    dcimig_score,
+    "DCIMIG",
+    "The share of the factors' information that is in latents with information about only that factor.",
+    definition="Sepliarskaia et al., 20 bins",
+    from_information=dcimig_from_information,
+)
+
+JEMMIG = Metric(
+    "jemmig",
+    jemmig_score,
+    "Joint entropy minus MIG (JEMMIG)",
+    "MIG that also requires the best latent of each factor to contain no other information.",
+    definition="Do & Tran, normalised, 20 bins",
+    from_information=jemmig_from_information,
+)
+
+GROUP_MIG = Metric(
+    "group_mig",
+    group_mig_score,
+    "MIG between groups (group-MIG)",
+    "How much more information the intended group of latents has about each factor than the other groups.",
+    definition="20 bins",
+    worst=-1.0,
+    quick=True,
+    needs=("groups",),
+)

@@ -27,6 +27,7 @@ from unweave.metrics.inputs import (
     varying_factors,
 )
 from unweave.metrics.inputs import read_table as _read_table
+from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import is_cpu
 
 _GATHERED = 8_000_000  # numbers gathered at once: 64 MB, whatever the size of the table
@@ -131,3 +132,15 @@ def _spread(codes_ND: Floats, moving: Indices, rows: Indices, labels: Indices, q
             away_nD = np.abs(codes_nD - codes_nD.mean(axis=0))
             spread_D[start : start + step] += np.quantile(away_nD, quantile, axis=0, overwrite_input=True)
     return spread_D / len(by_value)
+
+
+IRS = Metric(
+    "irs",
+    irs_score,
+    "Interventional robustness (IRS)",
+    "How constant each latent stays while its factor is held constant and all others change.",
+    definition="disentanglement_lib: quantile 0.99",
+    invariant=("permutation", "sign"),  # codes are weighted by their largest deviation
+    bootstrap=True,
+    quick=True,
+)

@@ -31,6 +31,7 @@ from unweave.metrics.inputs import (
     read_table,
     varying_factors,
 )
+from unweave.metrics.metric import Metric
 from unweave.ops.divergence import kl_standard, log_gaussian, log_standard
 
 _CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities at once: what a CPU's cache holds, what keeps a GPU busy
@@ -233,3 +234,35 @@ def _log_joint_and_product(drawn: Sampled, size: int) -> tuple[Tensor, Tensor]:
             product[part] += _log_sum_exp(log_q.add_(log_w))
         joint[part] = _log_sum_exp(total)
     return joint, product
+
+
+MIG_POSTERIOR = Metric(
+    "mig_posterior",
+    mig_score_from_posterior,
+    "MIG from the posterior",
+    "MIG with its authors' estimator: samples of the posterior and exact mixture densities, without bins.",
+    definition="Chen et al.: 10,000 samples",
+    needs=("posterior",),
+    test_options={"samples": 1000},
+)
+
+KL_DECOMPOSITION = Metric(
+    "kl_decomposition",
+    kl_decomposition,
+    "KL decomposition",
+    "The three parts of the KL divergence from the prior, in nats.",
+    definition="Chen et al.: 10,000 samples",
+    worst=-math.inf,
+    best=math.inf,
+    better="neither",
+    parts={
+        "index_code_mi": "Information of a code about which observation it belongs to, in nats.",
+        "total_correlation": "Dependence between the latents, in nats; 0 is independent.",
+        "dimension_wise_kl": "KL divergence of the single latents from their prior, in nats.",
+        "kl": "The whole KL divergence from the prior, the sum of the three.",
+    },
+    invariant=("permutation", "sign"),
+    factors=0,
+    needs=("posterior",),
+    test_options={"samples": 1500},
+)

@@ -11,7 +11,8 @@ import numpy as np
 from unweave.errors import UserError
 from unweave.metrics.histogram_mi import bin_table
 from unweave.metrics.inputs import Floats, MetricInputs, select_rows, varying_factors
-from unweave.metrics.registry import METRICS, Metric
+from unweave.metrics.metric import Metric
+from unweave.metrics.registry import METRICS
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
 
 

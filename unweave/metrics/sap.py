@@ -15,6 +15,7 @@ import numpy as np
 
 from unweave.errors import UserError
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, MetricInputs, classes
+from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import Split, read_split
 
 _COST = 0.01  # liblinear's C in disentanglement_lib
@@ -196,3 +197,13 @@ def sap_score(
 
 def _with_constant(table: MetricInputs) -> MetricInputs:
     return table._replace(codes=np.pad(table.codes, ((0, 0), (0, 1))))
+
+
+SAP = Metric(
+    "sap",
+    sap_score,
+    "Separated attribute predictability (SAP)",
+    "How much better the best single latent predicts each factor than the second best.",
+    definition="disentanglement_lib: linear SVM, C = 0.01",
+    invariant=("permutation", "sign"),  # the penalty of the SVM depends on the scale
+)

@@ -20,7 +20,6 @@ PROVENANCE = {
     "second-hand": "read in a later paper or a list that quotes the source",
     "recalled": "recalled, not checked against the source",
 }
-SLOW = ("dci",)  # ten seconds a model on a CPU
 RunSpec = dict[str, Any]  # the keywords of `train`
 # Data of which `held_out` gives the other part, to count errors on; the small one needs no download.
 TESTED = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
@@ -72,9 +71,9 @@ class Study(NamedTuple):
     extra: Callable[[TrainedModel], Mapping[str, float]] | None = None  # scores that no metric gives
 
     def metrics(self, scale: str) -> list[str]:
-        """The metrics behind the scores; what `extra` gives is none, and "quick" leaves out what takes long."""
+        """Return the metrics behind the scores, without those of `extra`; "quick" leaves out slow ones."""
         names = dict.fromkeys(score.partition(".")[0] for score in self.scores)
-        return [name for name in names if name in METRICS and (scale == "full" or name not in SLOW)]
+        return [name for name in names if name in METRICS and (scale == "full" or not METRICS[name].slow)]
 
 
 def base_name(data: str) -> str:
