@@ -1,4 +1,4 @@
-"""A method of your own: a VAE whose code is kept sparse, trained, scored and reported like any other.
+"""A method of your own: a VAE with sparse codes, trained, scored and reported like any other method.
 
 python examples/own_method.py --steps 3000
 """
@@ -16,11 +16,11 @@ from unweave.report import report
 
 
 class SparseVAE(uw.Method):
-    """beta-VAE with an L1 price on the means: factors that are not needed for an image should read zero."""
+    """beta-VAE with an L1 penalty on the posterior means: latents that an image does not need should be zero."""
 
     class Hyper(NamedTuple):
         beta: Annotated[Tensor, uw.HyperParam(2.0, "weight of the KL term")]
-        price: Annotated[Tensor, uw.HyperParam(0.5, "weight of the L1 norm of the means")]
+        sparsity: Annotated[Tensor, uw.HyperParam(0.5, "weight of the L1 norm of the means")]
 
     players = {"model": ("autoencoder",)}
     noise = {"eps": uw.normal("B", "Z")}
@@ -32,9 +32,9 @@ class SparseVAE(uw.Method):
 
     def forward(self, batch: uw.Batch, noise: Any, hyper: Hyper, step: Tensor) -> uw.Out:
         p = self.autoencoder(batch.x, noise["eps"])
-        recon, kl, size = p.nll_B.mean(), p.kl_BZ.sum(1).mean(), p.mean_BZ.abs().sum(1).mean()
-        loss = recon + hyper.beta * kl + hyper.price * size
-        return uw.Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "size": size})
+        recon, kl, l1 = p.nll_B.mean(), p.kl_BZ.sum(1).mean(), p.mean_BZ.abs().sum(1).mean()
+        loss = recon + hyper.beta * kl + hyper.sparsity * l1
+        return uw.Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "l1": l1})
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--out", default="runs/sparse_vae")
     arguments = parser.parse_args()
-    model = uw.train(SparseVAE, arguments.data, steps=arguments.steps, lr=1e-3, price=1.0, out=arguments.out)
+    model = uw.train(SparseVAE, arguments.data, steps=arguments.steps, lr=1e-3, sparsity=1.0, out=arguments.out)
     print(uw.evaluate(model).scores)
     print(report([model], f"{arguments.out}/report.html"))
 

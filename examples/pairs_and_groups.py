@@ -1,10 +1,10 @@
-"""Pairs and groups of your own pictures, from files: six methods learn from them, two seeds of each together.
+"""Learn from pairs and groups of your own images, listed in files: six methods, two seeds each.
 
 python examples/pairs_and_groups.py --steps 2000
 python examples/pairs_and_groups.py --methods ada_gvae,ml_vae
 
-The pictures are written here, handwritten digits in bright or dim light, so that what a code knows can be checked;
-with your own, begin at `learn`.
+The program writes images of handwritten digits at three brightnesses, so that the codes can be checked. For images of
+your own, start at `train_methods`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import argparse
 import csv
 import random
 import tempfile
-from collections.abc import Sequence
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,80 +27,86 @@ import unweave as uw
 from unweave.contract import Part
 from unweave.training.sweep import fit
 
-LIGHTS = (255, 190, 130)  # the brightest grey of a picture
+BRIGHTNESS = (255, 190, 130)
 GROUPS = "groups(by=['group'], size=4)"
-METHODS = {  # and what each of them is told; "" is the file of pairs
-    "ada_gvae": "",
-    "ada_ml_vae": "",
-    "group_tcvae": "",  # needs the third entry of every row
-    "ml_vae": GROUPS,
-    "gvae": GROUPS,
-    "f_statistic": "groups(by=['group'], size=4, distinct=True)",
+PAIRS = "pairs(file='{folder}/pairs.csv')"
+METHODS = {
+    "ada_gvae": dict(supervision=PAIRS, batch=32),
+    "ada_ml_vae": dict(supervision=PAIRS, batch=32),
+    "group_tcvae": dict(supervision=PAIRS, batch=32, discriminator_width=100),  # uses the third column of the pairs
+    "ml_vae": dict(supervision=GROUPS, batch=32),
+    "gvae": dict(supervision=GROUPS, batch=32),
+    "f_statistic": dict(supervision="groups(by=['group'], size=4, distinct=True)", batch=10),  # one row per digit
 }
 
 
-def write_pictures(folder: Path, count: int) -> dict[str, tuple[str, int]]:
-    """The first digits as files; which digit each file shows, and in which light."""
-    digits, folder = uw.load_data("digits(size=16)"), folder / "pictures"
+class ImageFile(NamedTuple):
+    name: str
+    digit: int
+    brightness: int
+
+
+def write_images(folder: Path, count: int) -> list[ImageFile]:
+    data, images = uw.load_data("digits(size=16)"), []
     folder.mkdir(parents=True, exist_ok=True)
-    shown = {}
-    for number in range(count):
-        light = number % len(LIGHTS)
-        pixels = digits.images(torch.tensor([number]))[0, 0].mul(LIGHTS[light]).byte().numpy()
-        Image.fromarray(pixels).save(folder / f"{number:04d}.png")
-        shown[f"{number:04d}.png"] = (str(int(digits.factors(torch.tensor([number])))), light)
-    return shown
+    for index in range(count):
+        observation, brightness = torch.tensor([index]), index % len(BRIGHTNESS)
+        pixels = data.images(observation)[0, 0].mul(BRIGHTNESS[brightness]).byte().numpy()
+        images.append(ImageFile(f"{index:04d}.png", int(data.factors(observation)), brightness))
+        Image.fromarray(pixels).save(folder / images[-1].name)
+    return images
 
 
-def write_lists(folder: Path, shown: dict[str, tuple[str, int]], seed: int = 0) -> None:
-    """groups.csv: pictures of one digit. pairs.csv: two of one digit share content, two of one light share style."""
-    drawn, pairs = random.Random(seed), {}
-    for what, place in (("content", 0), ("style", 1)):
-        alike: dict[str | int, list[str]] = {}
-        for name, known in shown.items():
-            alike.setdefault(known[place], []).append(name)
-        for known in shown.values():
-            pairs.setdefault(tuple(sorted(drawn.sample(alike[known[place]], 2))), what)
-    groups = [(name, digit) for name, (digit, _) in shown.items()]
-    for file, rows in {"groups.csv": groups, "pairs.csv": [(*pair, what) for pair, what in pairs.items()]}.items():
-        with open(folder / file, "w", newline="") as text:
-            csv.writer(text).writerows(rows)
+def write_lists(folder: Path, images: list[ImageFile], seed: int = 0) -> None:
+    """Write groups.csv, one group per digit, and pairs.csv: pairs share the digit (content) or brightness (style)."""
+    generator, pairs = random.Random(seed), {}
+    for shared, position in (("content", 1), ("style", 2)):
+        groups = defaultdict(list)
+        for image in images:
+            groups[image[position]].append(image.name)
+        for image in images:
+            pairs.setdefault(tuple(sorted(generator.sample(groups[image[position]], 2))), shared)
+    write_csv(folder / "groups.csv", [(image.name, image.digit) for image in images])
+    write_csv(folder / "pairs.csv", [(*pair, shared) for pair, shared in pairs.items()])
 
 
-def learn(folder: Path, methods: Sequence[str], steps: int) -> dict[str, uw.TrainedModel]:
-    """Every method on the same pictures, two seeds as one fleet; the first seed's run."""
-    data = uw.load_data(folder / "pictures", groups=folder / "groups.csv", size=16)
-    pairs, found = f"pairs(file={str(folder / 'pairs.csv')!r})", {}
-    for method in methods:
-        told = METHODS[method] or pairs
-        run = dict(method=method, data=data, supervision=told, steps=steps, net="small", lr=1e-3)
-        run |= {"batch": 10} if "distinct" in told else {"batch": 32}  # there are ten digits
-        run |= {"discriminator_width": 100} if method == "group_tcvae" else {}
-        found[method] = fit([{**run, "seed": seed} for seed in (0, 1)], out=folder / "runs")[0]
-    return found
+def write_csv(path: Path, rows: list[tuple]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
 
 
-def known(codes: np.ndarray, classes: np.ndarray) -> float:
-    """The share of pictures held out whose class a linear reading of the codes tells."""
+def train_methods(folder: Path, methods: list[str], steps: int) -> dict[str, uw.TrainedModel]:
+    """Train two seeds of each method as one fleet; return the model of the first seed."""
+    data = uw.load_data(folder / "images", groups=folder / "groups.csv", size=16)
+    models = {}
+    for name in methods:
+        settings = METHODS[name] | dict(supervision=METHODS[name]["supervision"].format(folder=folder))
+        run = dict(method=name, data=data, steps=steps, net="small", lr=1e-3, **settings)
+        models[name] = fit([{**run, "seed": seed} for seed in (0, 1)], out=folder / "runs")[0]
+    return models
+
+
+def accuracy(codes: np.ndarray, classes: np.ndarray) -> float:
+    """Cross-validated accuracy of a linear classifier of the codes."""
     return float(cross_val_score(LogisticRegression(max_iter=1000), codes, classes, cv=3).mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pictures", type=int, default=1000)
+    parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--folder", help="where pictures, lists and runs go; a temporary folder if not said")
+    parser.add_argument("--folder", type=Path, help="for images, lists and runs; default: a temporary folder")
     arguments = parser.parse_args()
-    folder = Path(arguments.folder or tempfile.mkdtemp(prefix="pairs_and_groups-"))
-    shown = write_pictures(folder, arguments.pictures)
-    write_lists(folder, shown)
-    digits = np.array([digit for digit, _ in shown.values()])
-    for method, run in learn(folder, arguments.methods.split(","), arguments.steps).items():
-        codes, start = run.encode(run.data.images(torch.arange(run.data.size))), 0
-        for part in run.representation.parts or (Part("whole", codes.shape[1]),):
-            own, start = codes[:, start : start + part.size], start + part.size
-            print(f"{method}: the {part.name} code knows {known(own, digits):.0%} of the digits")
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="pairs_and_groups-"))
+    images = write_images(folder / "images", arguments.images)
+    write_lists(folder, images)
+    digits = np.array([image.digit for image in images])
+    for name, model in train_methods(folder, arguments.methods.split(","), arguments.steps).items():
+        codes, start = model.encode(model.data.images(torch.arange(model.data.size))), 0
+        for part in model.representation.parts or (Part("whole", codes.shape[1]),):
+            part_codes, start = codes[:, start : start + part.size], start + part.size
+            print(f"{name}: accuracy {accuracy(part_codes, digits):.0%} on the digits from the {part.name} code")
 
 
 if __name__ == "__main__":
