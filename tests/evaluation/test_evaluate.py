@@ -16,7 +16,7 @@ from unweave.evaluation import codes as encoding
 from unweave.evaluation.evaluate import evaluate, evaluate_arrays, evaluate_npz, read_npz
 from unweave.metrics import METRICS, importance_matrix
 from unweave.model import load
-from unweave.report.images import adjusted_information
+from unweave.report.information import adjusted_information
 
 FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1).repeat(10, axis=0)
 CODES = FACTORS + np.random.default_rng(0).normal(scale=0.3, size=FACTORS.shape)

@@ -1,15 +1,18 @@
-"""A data set and a model whose every picture can be told in advance: brightness of the left and of the right half.
+"""A data set and a model whose images are known in advance: brightness of the left and of the right half.
 
 `left` and `right` are factors with four values each; a code is the brightness of both halves, and decoding paints it.
 """
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from unweave.config import RunConfig
 from unweave.contract import Part, Representation
 from unweave.data import Dataset
+from unweave.evaluation.evaluate import Evaluation
 from unweave.model import TrainedModel
+from unweave.report.views import RunView
 from unweave.runs import RunFolder
 
 SIDE = 32
@@ -35,7 +38,7 @@ def look(images: Tensor) -> Tensor:
 
 
 class Painter(nn.Module):
-    """Stands for a trained method: whatever representation it is given."""
+    """Stub of a trained method with a given representation."""
 
     def __init__(self, representation: Representation, needs: tuple[str, ...] = ("x",)) -> None:
         super().__init__()
@@ -53,4 +56,17 @@ SEES = Representation(look, 2, paint, parts=PARTS)
 def trained(representation=SEES, supervision="groups(by=['left'], size=2)", folder=".", data=None, seed=0):
     adam = {"model": {"lr": 1e-4, "clip": 0.0}}
     config = RunConfig("Painter", {}, {}, "halves", {}, adam, supervision=supervision, steps=1, batch=2, seed=seed)
-    return TrainedModel(RunFolder(folder), config, Painter(representation), data or HalvesData())
+    needs = ("groups",) if supervision.startswith("groups") else ("x",)
+    return TrainedModel(RunFolder(folder), config, Painter(representation, needs), data or HalvesData())
+
+
+def scored(information=((1.3, 0.0), (0.0, 1.3)), kl=(3.0, 2.0), scores=None, names=("left", "right")):
+    information = np.array(information, dtype=float)
+    entropies = np.full(len(names), np.log(4))
+    return Evaluation(scores or {}, names, information, entropies, np.array(kl, dtype=float), 10_000, 0)
+
+
+def view(model, result=None):
+    """Return the view of a stub on a page."""
+    result = result or scored(np.full((model.representation.latents, 2), 0.5), np.ones(model.representation.latents))
+    return RunView(model, result, {}, 1, starts=1)

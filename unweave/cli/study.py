@@ -18,7 +18,7 @@ from unweave.errors import UserError
 if TYPE_CHECKING:  # the command line starts without what only some commands need
     import pandas as pd
 
-    from unweave.report.pages.study import Panel, StudyTables
+    from unweave.report.pages.study import ScoreStrips, StudyTables
     from unweave.studies.study import RunSpec, Study
     from unweave.studies.table import Comparison, TableRow
     from unweave.studies.work import RunResult
@@ -215,7 +215,7 @@ def _short(rows: Sequence[tuple[bool, Sequence[str]]]) -> list[list[str]]:
 
 def _sheet(study: Study, frame: pd.DataFrame) -> StudyTables:
     """All text of the tables."""
-    from unweave.report.charts.agreement import short_title
+    from unweave.report.formatting import short_title
     from unweave.report.pages.study import StudyTables
     from unweave.studies.study import PROVENANCE
     from unweave.studies.table import compare_with_published, shown_scores, table_rows
@@ -290,9 +290,9 @@ def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in table_rows)
 
 
-def _panels(study: Study, frame: pd.DataFrame) -> list[Panel]:
+def _panels(study: Study, frame: pd.DataFrame) -> list[ScoreStrips]:
     """Every score of every row, with what was published of it."""
-    from unweave.report.pages.study import Panel, PublishedRange, StripRow
+    from unweave.report.pages.study import PublishedRange, ScoreStrips, StripRow
     from unweave.studies.table import shown_scores, table_rows
 
     found, panels = table_rows(study, frame), []
@@ -310,5 +310,5 @@ def _panels(study: Study, frame: pd.DataFrame) -> list[Panel]:
             ]
             median = statistics.median(value for value, _ in points) if points else float("nan")
             strips.append(StripRow(line.name, line.pooled, colours[line.family], points, median, published))
-        panels.append(Panel(score, strips))
+        panels.append(ScoreStrips(score, strips))
     return panels

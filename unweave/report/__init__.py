@@ -1,9 +1,9 @@
-"""Images of trained models and the one-file HTML report."""
+"""Images of trained models and HTML reports."""
 
 from unweave.config import RunConfig
-from unweave.report.images import save_samples, traversal_picture
 from unweave.report.pages.run import report
 from unweave.report.pages.sweep import compare_page, summary
+from unweave.report.samples import save_samples, traversal_picture
 
 
 def repeat_command(config: RunConfig) -> str:

@@ -1,33 +1,34 @@
-"""A sweep in numbers and sentences: runs that differ by nothing but their seed are a group.
+"""Statistics of a sweep: runs that differ only in their seed form a group.
 
-A frame has one row per run; `attrs` names its varied settings and its scores. Runs that diverged are counted, and
-left out of every mean: their last finite state is not what the setting leads to.
+A frame has one row per run; its `attrs` name the varied settings and the scores. Runs that diverged are counted but
+left out of all statistics.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from unweave.config import format_value
 from unweave.errors import UserError
 from unweave.metrics import METRICS, describe
-from unweave.report.charts.agreement import short_title
-from unweave.report.words import DASH, format_number, format_value, join_words, method_title, percent
+from unweave.report.formatting import DASH, format_number, join_words, method_title, percent, short_title
 
 COLUMNS = ("run", "method", "data", "seed", "steps", "diverged")
 NO_BREAK = "\N{NO-BREAK SPACE}"
-LEVEL = 1.25  # how many times larger one scatter must be than the other to be called more
-ENOUGH_SETTINGS, ENOUGH_SEEDS = 3, 10  # settings, and runs beyond one a setting, from which scatters are set against
+RATIO = 1.25  # a standard deviation is called larger if it is this many times the other
+MIN_SETTINGS, MIN_SEEDS = 3, 10  # settings, and runs beyond one per setting, from which deviations are compared
 
 
 class Group(NamedTuple):
     """Runs of one method with one setting."""
 
-    values: dict[str, str]  # the settings that tell it from the method's other groups, for reading
+    values: dict[str, str]  # the settings that distinguish it from the method's other groups, as text
     runs: pd.DataFrame
 
     @property
@@ -35,57 +36,63 @@ class Group(NamedTuple):
         return ", ".join(f"{name}{NO_BREAK}{value}" for name, value in self.values.items())
 
     def scores(self, name: str) -> pd.Series:
-        """What the runs that did not diverge score, where they have that score."""
+        """Return the finite scores of the runs that did not diverge."""
         kept = self.runs.loc[self.runs["diverged"].isna(), name].astype(float)
         return kept[np.isfinite(kept)]
 
 
 class Family(NamedTuple):
-    """All groups of one method on one data set, settings in their order."""
+    """All groups of one method on one data set, ordered by setting."""
 
     name: str
     method: str
     data: str
     groups: list[Group]
 
-    def full_label(self, group: Group, alone: bool) -> str:
-        """The group among all others: without the method's name if there is only this method."""
-        if alone:
+    def full_label(self, group: Group, single: bool) -> str:
+        """Return a label of the group; `single` leaves out the method's name, since there is only this one."""
+        if single:
             return group.label or self.name
         return f"{self.name} ({group.label})" if group.label else self.name
 
 
+def _bad_frame(message: str, value: object, accepted: str) -> UserError:
+    return UserError(f"frame {message}", argument="frame", value=value, accepted=accepted)
+
+
 def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with fresh row numbers, or one line about what it lacks."""
-    wanted = [*COLUMNS, *frame.attrs.get("settings", ()), *frame.attrs.get("scores", ())]
-    if missing := [name for name in wanted if name not in frame.columns]:
-        raise UserError(f"frame: has no column {missing[0]!r}; accepted is one row per run with {', '.join(COLUMNS)}")
-    if "scores" not in frame.attrs or "settings" not in frame.attrs:
-        raise UserError("frame: its attrs lack 'settings' or 'scores'; both must list columns, either may be empty")
+    """Return the frame with a new index; raise if it lacks something."""
+    required = [*COLUMNS, *frame.attrs.get("settings", ()), *frame.attrs.get("scores", ())]
+    if missing := [name for name in required if name not in frame.columns]:
+        accepted = f"one row per run with the columns {', '.join(COLUMNS)}"
+        raise _bad_frame(f"has no column {missing[0]!r}; give {accepted}", missing[0], accepted)
+    if missing := [name for name in ("settings", "scores") if name not in frame.attrs]:
+        accepted = "attrs with 'settings' and 'scores', lists of columns"
+        raise _bad_frame(f"has no attrs[{missing[0]!r}]; give {accepted}", missing[0], accepted)
     if not len(frame):
-        raise UserError("frame: has no rows; give at least one run")
+        raise _bad_frame("has 0 rows; give at least one run", 0, "at least one row")
     for name in frame.attrs["scores"]:
         if not pd.api.types.is_numeric_dtype(frame[name]):
-            raise UserError(f"frame: column {name!r} holds what is no number; accepted are numbers and NaN")
+            raise _bad_frame(f"column {name!r} must contain only numbers", name, "numbers or NaN")
     checked = frame.reset_index(drop=True)
     checked.attrs = {name: list(frame.attrs[name]) for name in ("settings", "scores")}
     return checked
 
 
 def format_setting(value: Any) -> str:
-    """A setting for reading; a dash where a method has no such setting."""
+    """Return a setting as text, or a dash if the method has no such setting."""
     if not isinstance(value, list | tuple) and pd.isna(value):
         return DASH
     return format_value(value.item() if isinstance(value, np.generic) else value)
 
 
 def shown_settings(frame: pd.DataFrame) -> list[str]:
-    """The settings that vary; the number of steps is one where it differs."""
+    """Return the settings that vary, including the number of steps."""
     return [*frame.attrs["settings"], *(["steps"] if frame["steps"].nunique() > 1 else [])]
 
 
 def families(frame: pd.DataFrame) -> list[Family]:
-    """The runs by method and data set, and inside by setting."""
+    """Return the runs by method and data set, and within these by setting."""
     several = frame["data"].nunique() > 1
     found = []
     for (method, data), part in frame.groupby(["method", "data"], sort=False):
@@ -96,42 +103,40 @@ def families(frame: pd.DataFrame) -> list[Family]:
 
 def _groups(part: pd.DataFrame, settings: Sequence[str]) -> list[Group]:
     texts = pd.DataFrame({name: [format_setting(v) for v in part[name]] for name in settings}, index=part.index)
-    telling = _telling(texts)
-    places = {name: _order(texts[name]) for name in telling}
-    keys = [tuple(places[name][texts.at[row, name]] for name in telling) for row in part.index]
-    found = []
+    names = _distinguishing(texts)
+    ranks = {name: _ranks(texts[name]) for name in names}
+    keys = [tuple(ranks[name][texts.at[row, name]] for name in names) for row in part.index]
+    groups = []
     for key in sorted(set(keys)):
         rows = part.loc[[k == key for k in keys]]
-        found.append(Group({name: texts.at[rows.index[0], name] for name in telling}, rows))
-    return found
+        groups.append(Group({name: texts.at[rows.index[0], name] for name in names}, rows))
+    return groups
 
 
-def _telling(texts: pd.DataFrame) -> list[str]:
-    """The fewest settings, first ones first, that tell all groups apart."""
+def _distinguishing(texts: pd.DataFrame) -> list[str]:
+    """Return settings, as few as possible, that distinguish all groups."""
     kept: list[str] = []
-    apart = 1
+    distinct = 1
     for name in texts.columns:
         count = len(texts[[*kept, name]].drop_duplicates())
-        if count > apart:
-            kept, apart = [*kept, name], count
+        if count > distinct:
+            kept, distinct = [*kept, name], count
     return kept
 
 
-def _order(texts: pd.Series) -> dict[str, int]:
-    """Numbers by size, anything else as it comes."""
+def _ranks(texts: pd.Series) -> dict[str, int]:
+    """Return the position of each value: numbers by size, others in order of appearance."""
     values = list(dict.fromkeys(texts))
-    try:
+    with suppress(ValueError):
         values.sort(key=lambda value: math.inf if value == DASH else float(value))
-    except ValueError:
-        pass
-    return {value: place for place, value in enumerate(values)}
+    return {value: rank for rank, value in enumerate(values)}
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per method, data set and setting: runs (n), diverged ones, and statistics of every score over the rest.
+    """Return one row per method, data set and setting: runs (n), diverged runs, and statistics of every score.
 
-    Columns are "mig.count", "mig.mean", "mig.sd", "mig.median", "mig.min", "mig.max" and so on; the standard
-    deviation is the unbiased one, NaN for fewer than two runs.
+    Columns are "mig.count", "mig.mean", "mig.sd", "mig.median", "mig.min", "mig.max" and so on. The standard deviation
+    is the unbiased one, NaN for fewer than two runs.
     """
     frame = check_frame(frame)
     settings, scores, rows = shown_settings(frame), frame.attrs["scores"], []
@@ -142,9 +147,9 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
             for name in scores:
                 row |= {f"{name}.{what}": value for what, value in statistics(group.scores(name)).items()}
             rows.append(row)
-    found = pd.DataFrame(rows)
-    found.attrs = {"settings": settings, "scores": list(scores)}
-    return found
+    table = pd.DataFrame(rows)
+    table.attrs = {"settings": settings, "scores": list(scores)}
+    return table
 
 
 def statistics(values: pd.Series) -> dict[str, float]:
@@ -152,33 +157,32 @@ def statistics(values: pd.Series) -> dict[str, float]:
     return {"count": len(values), "mean": values.mean(), "sd": values.std(), **ends}
 
 
-# --- what a score is -----------------------------------------------------------------------------------------------
+# --- scores --------------------------------------------------------------------------------------------------------
 
 
 def sign(score: str) -> int:
-    """1 where higher is better (scores from elsewhere included), -1 where lower is, 0 where neither."""
+    """Return 1 if higher is better (also for unknown scores), -1 if lower is better, 0 if neither."""
     metric = METRICS.get(score.partition(".")[0])
     return {"higher": 1, "lower": -1, "neither": 0}[metric.better] if metric else 1
 
 
-def words_for(score: str) -> tuple[str, str]:
-    """Title and sentence; a score from elsewhere has no sentence."""
-    try:
-        metric = describe(score)
-    except KeyError:
+def describe_score(score: str) -> tuple[str, str]:
+    """Return title and description; an unknown score has no description."""
+    if score.partition(".")[0] not in METRICS:
         return short_title(score), ""
+    metric = describe(score)
     return metric.title, metric.description
 
 
 def leading_score(frame: pd.DataFrame) -> str | None:
-    """What the best setting is judged by: MIG, or else the first score that has values and a better end."""
+    """Return the score by which settings are ranked: MIG, or the first score with values and a direction."""
     kept = frame.loc[frame["diverged"].isna()]
     names = sorted(frame.attrs["scores"], key=lambda name: name != "mig")
     return next((name for name in names if sign(name) and np.isfinite(kept[name]).any()), None)
 
 
-def digits(values: Sequence[float]) -> int:
-    """Decimals that tell the values apart: one more where all are small."""
+def decimals(values: Sequence[float]) -> int:
+    """Return the number of decimals to show: one more if all values are small."""
     return 3 if max((abs(value) for value in values if math.isfinite(value)), default=1.0) < 0.1 else 2
 
 
@@ -195,77 +199,77 @@ class Ranked(NamedTuple):
 
 
 def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
-    """Which setting is best, how far ahead of the next, and how much seeds scatter beside settings."""
+    """Say which setting is best, by how much, and how large the variation between seeds is."""
     if score is None:
-        return ["No run has a score, so nothing can be said of what is best."]
-    alone = len(found) == 1
-    groups = [Ranked(f.full_label(g, alone), g.scores(score).to_numpy()) for f in found for g in f.groups]
+        return ["No run has a score, so settings cannot be ranked."]
+    single = len(found) == 1
+    groups = [Ranked(f.full_label(g, single), g.scores(score).to_numpy()) for f in found for g in f.groups]
     groups = sorted((g for g in groups if len(g.values)), key=lambda g: -sign(score) * g.median)
     title = short_title(score)
     if not groups:
         return [f"No run has a value of {title}."]
     if len(groups) == 1:
-        return [_only(groups[0], title)]
+        return [_single(groups[0], title)]
     if all(len(g.values) == 1 for g in groups):
-        lucky = "Every setting was run once, so these numbers cannot tell a better setting from a luckier seed."
-        return [_best(groups, title, ""), lucky]
+        once = "Every setting has one run, so these numbers cannot distinguish a better setting from a luckier seed."
+        return [_best(groups, title, ""), once]
     first = " ".join([_best(groups, title, "median "), *_pairs(groups, sign(score))])
-    return [first, *_scatter(groups, title)]
+    return [first, _variation(groups, title)]
 
 
-def _only(group: Ranked, title: str) -> str:
-    fine = digits([group.median])
-    low, high = (format_number(float(end), fine) for end in (group.values.min(), group.values.max()))
+def _single(group: Ranked, title: str) -> str:
+    digits = decimals([group.median])
+    low, high = (format_number(float(end), digits) for end in (group.values.min(), group.values.max()))
     if len(group.values) == 1:
         return f"One run has a score: {title} {low}."
-    median = format_number(group.median, fine)
+    median = format_number(group.median, digits)
     return f"The {len(group.values)} runs have a median {title} of {median}, from {low} to {high}."
 
 
-def _best(groups: Sequence[Ranked], title: str, what: str) -> str:
-    fine = digits([g.median for g in groups])
-    medians = [format_number(g.median, fine) for g in groups]
-    level = [g.label for g, median in zip(groups, medians, strict=True) if median == medians[0]]
-    if len(level) > 1:
-        named = join_words(level) if len(level) <= 4 else f"{len(level)} settings"
-        return f"Best by {what}{title}: {named}, level at {medians[0]}."
-    return f"Best by {what}{title}: {groups[0].label} with {medians[0]}, then {groups[1].label} with {medians[1]}."
+def _best(groups: Sequence[Ranked], title: str, statistic: str) -> str:
+    digits = decimals([g.median for g in groups])
+    medians = [format_number(g.median, digits) for g in groups]
+    equal = [g.label for g, median in zip(groups, medians, strict=True) if median == medians[0]]
+    if len(equal) > 1:
+        named = join_words(equal) if len(equal) <= 4 else f"{len(equal)} settings"
+        return f"Best by {statistic}{title}: {named}, equal at {medians[0]}."
+    return f"Best by {statistic}{title}: {groups[0].label} with {medians[0]}, then {groups[1].label} with {medians[1]}."
 
 
 def _pairs(groups: Sequence[Ranked], better: int) -> list[str]:
-    """How often a run of the best setting beats a run of the next; ties count half."""
+    """Say how often a run of the best setting is better than a run of the next; ties count half."""
     first, second = groups[0].values, groups[1].values
     if min(len(first), len(second)) < 2:
         return []
     ahead = np.sign(better * (first[:, None] - second[None, :]))
     share = float((ahead + 1).mean() / 2)
-    return [f"A run of {groups[0].label} beats a run of {groups[1].label} in {percent(share)} of all such pairs."]
+    return [f"A run of {groups[0].label} is better than a run of {groups[1].label} in {percent(share)} of pairs."]
 
 
-def _scatter(groups: Sequence[Ranked], title: str) -> list[str]:
-    """Standard deviation between seeds against that between settings, and what seeds alone would make of the latter."""
+def _variation(groups: Sequence[Ranked], title: str) -> str:
+    """Compare the standard deviations between seeds and between settings, and the latter with its value by chance."""
     counts = np.array([len(g.values) for g in groups])
     squares = sum(float(((g.values - g.values.mean()) ** 2).sum()) for g in groups)
     seeds = math.sqrt(squares / (counts.sum() - len(groups)))
     settings = float(np.std([g.values.mean() for g in groups], ddof=1))
     chance = seeds * math.sqrt(float((1 / counts).mean()))
-    said = (
-        f"Between seeds of one setting {title} scatters by {_two(seeds)} (standard deviation), between the means "
-        f"of the {len(groups)} settings by {_two(settings)}, where seeds alone would make about {_two(chance)}"
+    numbers = (
+        f"The standard deviation of {title} is {_two_digits(seeds)} between seeds of one setting and "
+        f"{_two_digits(settings)} between the means of the {len(groups)} settings, of which seeds explain about "
+        f"{_two_digits(chance)}"
     )
-    if len(groups) < ENOUGH_SETTINGS or counts.sum() - len(groups) < ENOUGH_SEEDS:
-        return [f"{said}; so few runs do not tell which matters more."]
-    return [f"{said}: {_which_matters(seeds, math.sqrt(max(0.0, settings**2 - chance**2)))}."]
+    if len(groups) < MIN_SETTINGS or counts.sum() - len(groups) < MIN_SEEDS:
+        return f"{numbers}; there are too few runs to tell which matters more."
+    return f"{numbers}: {_which_matters(seeds, math.sqrt(max(0.0, settings**2 - chance**2)))}."
 
 
-def _two(value: float) -> str:
-    """Two significant digits: a scatter is known no better."""
+def _two_digits(value: float) -> str:
     return f"{value:#.2g}".rstrip(".") if value < 100 else format_number(value, 0)
 
 
 def _which_matters(seeds: float, settings: float) -> str:
-    if seeds > LEVEL * settings:
+    if seeds > RATIO * settings:
         return "in these runs the seed matters more than the setting"
-    if settings > LEVEL * seeds:
+    if settings > RATIO * seeds:
         return "in these runs the setting matters more than the seed"
-    return "in these runs seed and setting matter about alike"
+    return "in these runs seed and setting matter about equally"

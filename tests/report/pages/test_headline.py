@@ -13,8 +13,8 @@ from unweave.report import report
 COLOURS = ("red", "green", "blue")
 
 
-def test_the_first_number_is_no_accuracy_where_all_known_classes_were_labelled(tmp_path):
-    """A folder's table is all that is known: whoever gives back its own labels has shown nothing yet."""
+def test_first_number_is_not_an_accuracy_if_all_known_classes_were_labelled(tmp_path):
+    """Accuracy on the labels of the training says nothing about other images."""
     names = [COLOURS[row % 3] if row < 30 else None for row in range(40)]
     images = np.random.default_rng(0).random((40, 1, 8, 8)).astype(np.float32)
     data = Arrays(images, factor_table({"colour": pd.Series(names, dtype=object)})[0])
@@ -25,7 +25,9 @@ def test_the_first_number_is_no_accuracy_where_all_known_classes_were_labelled(t
         page = report([model], tmp_path / "r.html").read_text()
         heads.append(re.search(r'<p class="name">([^<]+)</p>\s*<p class="big">([^<]+)<span>([^<]+)<', page).groups())
         assert (
-            ("On its own labels" in page) == ("every image with a known colour was labelled" in page) == (number == 0)
+            ("The accuracy on these labels" in page)
+            == ("every image with a known colour was labelled" in page)
+            == (number == 0)
         )
     assert heads[0] == ("Classes of colour", "3", " from 30 labels")
-    assert heads[1][0] == "Right colour" and heads[1][2] == " %"
+    assert heads[1][0] == "Accuracy of colour" and heads[1][2] == " %"

@@ -1,4 +1,4 @@
-"""The report: self-contained, complete, safe against hostile names and missing numbers."""
+"""The report of runs: self-contained, complete, escaped, robust against missing numbers."""
 
 import html
 import json
@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
+from raises import raises
 
 import unweave as uw
 from unweave.contract import Representation
@@ -16,9 +17,14 @@ from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import METRICS
 from unweave.report import repeat_command, report, save_samples, traversal_picture
-from unweave.report.charts.curves import charts, read_curves, ticks
-from unweave.report.images import adjusted_information, latent_order, to_pixels
-from unweave.report.words import comparison, differences, findings, format_number, run_labels, short, trained_in
+from unweave.report.charts.curves import chart_grid, read_curves
+from unweave.report.charts.svg import ticks
+from unweave.report.formatting import format_number, short
+from unweave.report.images import to_pixels
+from unweave.report.information import adjusted_information, latent_order
+from unweave.report.pages.run import comparison_sentences, run_labels, training_time
+from unweave.report.panels.differences import differences
+from unweave.report.panels.traversals import findings
 
 
 def tiny(folder, method="beta_vae", **settings):
@@ -55,29 +61,29 @@ def fake_result(information, kl, scores=None):
 # --- the page ------------------------------------------------------------------------------------------------------
 
 
-def test_page_asks_for_nothing_from_outside(page):
+def test_page_is_self_contained(page):
     addresses = re.findall(r"""(?:src|href|srcset|action)\s*=\s*["']?([^"'\s>]+)""", page)
     assert addresses
     assert all(a.startswith(("data:image/png;base64,", "#")) for a in addresses)
     assert not re.search(r"https?://|@import|url\(|<script|<link", page)
 
 
-def test_page_tells_what_was_trained_scored_and_how_to_repeat_it(runs, page):
+def test_page_shows_summary_scores_latents_and_command(runs, page):
     assert "s on CPU" in page
-    told = visible(page)
+    text = visible(page)
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
-    assert "beta-VAE on digits (8 × 8, grey), 3 steps of 4 images, seed 0." in told
-    assert repeat_command(uw.load(runs / "first").config) in told
+    assert "beta-VAE on digits (8 × 8, grey), 3 steps with a batch size of 4, seed 0." in text
+    assert repeat_command(uw.load(runs / "first").config) in text
     for name, value in scores.items():
-        assert f"{METRICS[name].title} {format_number(value)}" in told
-        assert METRICS[name].description in told
+        assert f"{METRICS[name].title} {format_number(value)}" in text
+        assert METRICS[name].description in text
     for latent in ("z0", "z1", "z2"):
         assert re.search(rf'alt="{latent} moved from', page)
-    assert "reconstruction" in told
+    assert "reconstruction" in text
     assert page.count("<svg") == 3
 
 
-def test_pictures_are_whole_png(page):
+def test_images_are_valid_png(page):
     import base64
     import io
 
@@ -89,33 +95,33 @@ def test_pictures_are_whole_png(page):
 
 def test_several_runs_are_compared_on_top(runs):
     page = report([runs / "first", uw.load(runs / "second")], runs / "two.html").read_text()
-    told = visible(page)
-    assert "beta-VAE, beta 4" in told
-    assert "beta-VAE, beta 16" in told
-    assert "The latents side by side" in told
-    assert "What differs" in told
-    assert "Both were trained on digits" in told
+    text = visible(page)
+    assert "beta-VAE, beta 4" in text
+    assert "beta-VAE, beta 16" in text
+    assert "Latent traversals side by side" in text
+    assert "Settings that differ" in text
+    assert "Both were trained on digits" in text
     assert page.count("<article") == 2
     assert 'href="#run1"' in page
     assert 'class="curve run0"' in page
     assert 'class="curve run1"' in page
-    assert told.index("The latents side by side") < told.index("Run 1 of 2")
+    assert text.index("Latent traversals side by side") < text.index("Run 1 of 2")
 
 
-def test_many_latents_are_folded_away_but_for_the_most_informative(tmp_path, monkeypatch):
+def test_only_the_most_informative_latents_are_expanded(tmp_path, monkeypatch):
     monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", -1.0)
     page = report([tiny(tmp_path / "many", latents=15)], tmp_path / "r.html").read_text()
-    shown, folded = page.split('<details class="unused">')[0], page.split('<details class="unused">')[1]
+    shown, folded = page.split('<details class="collapsed">')[0], page.split('<details class="collapsed">')[1]
     assert shown.count("moved from") == 12 * 3  # each from three images
     assert folded.partition("</details>")[0].count("moved from") == 3
-    assert "The other 3 in use: z" in folded
+    assert "The other 3 active latents: z" in folded
 
 
 def test_large_pages_show_each_latent_once(runs, tmp_path, monkeypatch):
     monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 0.0)
-    monkeypatch.setattr("unweave.report.pages.run.MOST_PIXELS", 1)
+    monkeypatch.setattr("unweave.report.pages.run.MAX_VALUES", 1)
     page = report([runs / "first", runs / "second"], tmp_path / "r.html").read_text()
-    assert visible(page).count("Its latents are shown above.") == 2
+    assert visible(page).count("The traversals are shown above.") == 2
     assert len(re.findall(r'alt="z\d moved', page)) == 6
 
 
@@ -131,22 +137,22 @@ def test_hostile_names_are_escaped(runs, tmp_path):
     assert "&lt;script&gt;alert(3)" in page
 
 
-def test_unused_latents_are_set_apart(runs, tmp_path, monkeypatch):
+def test_inactive_latents_are_collapsed(runs, tmp_path, monkeypatch):
     monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 1e9)
     page = report([runs / "first"], tmp_path / "r.html").read_text()
-    assert "3 unused latents: z" in visible(page)
-    assert page.count('class="row dead"') == 3
+    assert "3 inactive latents: z" in visible(page)
+    assert page.count('class="row inactive"') == 3
     assert "0 of 3" in visible(page)
     assert traversal_picture(uw.load(runs / "first")).startswith(b"\x89PNG")  # a picture all the same
 
 
-def test_numbers_that_are_none_leave_the_page_whole(runs, tmp_path, monkeypatch):
+def test_missing_numbers_are_dashes(runs, tmp_path, monkeypatch):
     folder = tmp_path / "broken"
     shutil.copytree(runs / "first", folder)
     with open(folder / "log.jsonl", "a") as log:
         log.write('{"stage": 0, "step": 4, "loss": NaN, "recon": Infinity, "only_nan": NaN}\n')
     nothing = fake_result(np.full((3, 1), math.nan), [math.nan] * 3, {"mig": math.nan})
-    monkeypatch.setattr("unweave.report.pages.run.evaluate", lambda *a, **k: nothing)
+    monkeypatch.setattr("unweave.report.views.evaluate", lambda *a, **k: nothing)
     page = report([folder, folder], tmp_path / "r.html").read_text()
     assert "nan" not in visible(page).replace("NaN", "nan").split("config.json")[0].lower()
     assert "only nan" not in page
@@ -157,8 +163,8 @@ def test_method_without_decoder_says_so(runs, tmp_path):
     trained = uw.load(runs / "first")
     whole = trained.method.representation()
     trained.method.representation = lambda: Representation(whole.encode, whole.latents)
-    told = visible(report([trained], tmp_path / "r.html").read_text())
-    assert "This method has no decoder" in told
+    text = visible(report([trained], tmp_path / "r.html").read_text())
+    assert "This method has no decoder" in text
     save_samples(trained._replace(folder=type(trained.folder)(tmp_path)))
     assert not (tmp_path / "samples").exists()
 
@@ -166,9 +172,9 @@ def test_method_without_decoder_says_so(runs, tmp_path):
 def test_unfinished_run_and_one_without_log(tmp_path):
     folder = tiny(tmp_path / "run", keep_state=True).folder.path
     (folder / "weights.safetensors").unlink()
-    assert "it stands at step 3" in visible(report([_longer(folder)], tmp_path / "a.html").read_text())
+    assert "it is at step 3" in visible(report([_longer(folder)], tmp_path / "a.html").read_text())
     (folder / "log.jsonl").unlink()
-    assert "How it learned" not in report([folder], tmp_path / "b.html").read_text()
+    assert "Training curves" not in report([folder], tmp_path / "b.html").read_text()
 
 
 def _longer(folder):
@@ -177,24 +183,24 @@ def _longer(folder):
     return folder
 
 
-def test_method_of_ones_own_gets_no_command(runs, tmp_path):
+def test_custom_method_has_no_command(runs, tmp_path):
     trained = uw.load(runs / "first")
     trained = trained._replace(config=trained.config.replace(method="MyVAE"))
-    told = visible(report([trained], tmp_path / "r.html").read_text())
-    assert "MyVAE on digits" in told
-    assert "unweave train" not in told
-    assert "class of your own" in told
+    text = visible(report([trained], tmp_path / "r.html").read_text())
+    assert "MyVAE on digits" in text
+    assert "unweave train" not in text
+    assert "class of your own" in text
 
 
-def test_what_a_user_can_mend_is_a_user_error(runs, tmp_path):
-    with pytest.raises(UserError, match="runs is empty"):
+def test_invalid_arguments_are_user_errors(runs, tmp_path):
+    with raises("runs", value=[]):
         report([], tmp_path / "r.html")
-    with pytest.raises(UserError, match="is a folder"):
+    with raises("out", value=str(tmp_path)):
         report([runs / "first"], tmp_path)
-    with pytest.raises(UserError, match="not a run folder"):
+    with pytest.raises(UserError):
         report([tmp_path], tmp_path / "r.html")
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
+    with raises("out", value=str(tmp_path / "file" / "r.html")):
         report([runs / "first"], tmp_path / "file" / "r.html")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
@@ -227,12 +233,12 @@ def test_latents_are_ordered_by_kl_and_shares_survive_constant_factors():
     assert latent_order(result._replace(kl=np.full(2, math.nan))) == [1, 0]
 
 
-def test_curves_join_stages_and_break_at_gaps():
+def test_curves_join_stages_and_are_interrupted_at_gaps():
     logs = [{"stage": 0, "step": 5, "loss": 1.0}, {"stage": 0, "step": 10, "loss": math.nan},
             {"stage": 1, "step": 5, "loss": 3.0}]  # fmt: skip
     lines = read_curves(logs, 0)
     assert lines["loss"].steps.tolist() == [5, 10, 15]
-    (chart,) = charts([lines])
+    (chart,) = chart_grid([lines])["charts"]
     assert chart.svg.count("M") == 2
     assert "nan" not in chart.svg
     assert len(read_curves([{"stage": 0, "step": i, "loss": 1.0} for i in range(1, 3000)], 0)["loss"].steps) == 200
@@ -248,32 +254,31 @@ def test_ticks_are_few_and_inside(low, high, log):
 # --- words ---------------------------------------------------------------------------------------------------------
 
 
-def test_findings_name_what_is_found_split_and_mixed():
+def test_findings_name_encoded_split_and_mixed_factors():
     result = fake_result([[0.9, 0.0, 0.3, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.45, 0.0, 0.01]], [3, 2, 1])
-    said = " ".join(findings(result, adjusted_information(result)))
-    assert "It found f0 in z0 (90" in said
-    assert "It found in part f2 in z0" in said
-    assert "No single latent tells f3." in said
-    assert "f1 is split between z1 and z2." in said
-    assert "z0 mixes f0 and f2." in said
+    sentences = " ".join(findings(result, adjusted_information(result)))
+    assert "Encoded by one latent: f0 in z0 (90" in sentences
+    assert "Partly encoded: f2 in z0" in sentences
+    assert "Not encoded by one latent: f3." in sentences
+    assert "f1 is split between z1 and z2." in sentences
+    assert "z0 mixes f0 and f2." in sentences
 
 
-def test_a_factor_that_many_latents_know_is_not_a_list_of_them_all():
+def test_findings_name_only_the_best_latents_of_a_factor():
     result = fake_result([[0.3 + 0.01 * z] for z in range(20)], [1] * 20)
-    said = " ".join(findings(result, adjusted_information(result)))
-    assert "f0 is split between z19, z18, z17, z16, z15 and 15 others." in said
+    sentences = " ".join(findings(result, adjusted_information(result)))
+    assert "f0 is split between z19, z18, z17, z16, z15 and 15 others." in sentences
 
 
 def test_comparison_sentences():
-    results = [fake_result([[0.5]], [1], {"mig": m, "factor_vae": f}) for m, f in ((0.08, 0.5), (0.41, 0.9))]
-    said = comparison(["A", "B"], results, same_data=True)
-    assert said[0] == "B separates the factors better: MIG 0.41 against 0.08 for A."
-    assert said[1].startswith("The FactorVAE score agrees: 0.90")
-    assert "chance" in said[-1]
-    assert "level at 0.08" in comparison(["A", "B"], [results[0], results[0]], same_data=True)[0]
-    assert len(comparison(["A", "B"], results, same_data=False)) == 1
-    nothing = [r._replace(scores={"mig": math.nan}) for r in results]
-    assert len(comparison(["A", "B"], nothing, same_data=True)) == 1
+    scores = [{"mig": m, "factor_vae": f} for m, f in ((0.08, 0.5), (0.41, 0.9))]
+    sentences = comparison_sentences(["A", "B"], scores, same_data=True)
+    assert sentences[0] == "B has the higher MIG: 0.41 against 0.08 for A."
+    assert sentences[1].startswith("The FactorVAE score agrees: 0.90")
+    assert "chance" in sentences[-1]
+    assert "equal at 0.08" in comparison_sentences(["A", "B"], [scores[0], scores[0]], same_data=True)[0]
+    assert len(comparison_sentences(["A", "B"], scores, same_data=False)) == 1
+    assert len(comparison_sentences(["A", "B"], [{"mig": math.nan}] * 2, same_data=True)) == 1
 
 
 def test_labels_are_unique(runs):
@@ -287,12 +292,12 @@ def test_labels_are_unique(runs):
 @pytest.mark.parametrize(
     ("value", "text"), [(0.414, "0.41"), (-0.001, "0.00"), (-1.5, "−1.50"), (math.nan, "–"), (1234.0, "1,234.00")]
 )
-def test_numbers_read_well(value, text):
+def test_format_number(value, text):
     assert format_number(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.0, "0"), (1500.0, "1,500"), (0.25, "0.25"), (1e-5, "1e−05")])
-def test_axis_numbers_are_short(value, text):
+def test_short(value, text):
     assert short(value) == text
 
 
@@ -305,5 +310,5 @@ def test_axis_numbers_are_short(value, text):
         ({}, ""),
     ],
 )
-def test_how_long_training_took(took, text):
-    assert trained_in(took).replace("\N{NARROW NO-BREAK SPACE}", " ") == text
+def test_training_time(took, text):
+    assert training_time(took).replace("\N{NARROW NO-BREAK SPACE}", " ") == text

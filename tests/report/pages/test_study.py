@@ -1,11 +1,12 @@
-"""The page of a study: every run a dot, what was published marked beside it."""
+"""The page of a study: a dot per run, and the published numbers."""
 
 import re
 
 import pytest
+from raises import raises
 
-from unweave.errors import UserError
-from unweave.report.pages.study import Panel, PublishedRange, StripRow, StudyTables, draw, study_page
+from unweave.report.charts.published_strips import draw
+from unweave.report.pages.study import PublishedRange, ScoreStrips, StripRow, StudyTables, study_page
 
 STRIPS = [
     StripRow(
@@ -21,7 +22,7 @@ STRIPS = [
     ),
     StripRow("none yet", False, 1, [], float("nan"), []),
 ]
-SHEET = StudyTables(
+TABLES = StudyTables(
     title="tiny",
     paper="Nobody 2026",
     question="Does it run?",
@@ -36,8 +37,8 @@ SHEET = StudyTables(
 )
 
 
-def test_values_stand_at_their_place():
-    drawn = str(draw(Panel("mig", STRIPS))["svg"])
+def test_positions_of_runs_and_published_numbers():
+    drawn = str(draw(ScoreStrips("mig", STRIPS))["svg"])
     places = [float(x) for x in re.findall(r'class="dot run0" cx="([\d.]+)%"', drawn)]
     assert len(places) == 3 and places[1] == places[2] > places[0]
     start, end = (float(x) for x in re.search(r'range" x1="([\d.]+)%" x2="([\d.]+)%"', drawn).groups())
@@ -46,34 +47,35 @@ def test_values_stand_at_their_place():
     assert "family &amp; all" in drawn and "&lt;a figure&gt;" in drawn
 
 
-def test_the_page_is_one_file(tmp_path):
-    page = study_page(SHEET, [Panel("mig", STRIPS)], tmp_path / "table.html").read_text()
+def test_page_is_self_contained(tmp_path):
+    page = study_page(TABLES, [ScoreStrips("mig", STRIPS)], tmp_path / "table.html").read_text()
     assert "Does it run?" in page and "Mutual information gap" in page and "&lt;a figure&gt;" in page
     assert not re.search(r"(src|href)=|@import|url\(", page)
 
 
 def test_a_page_without_published_numbers_or_scores(tmp_path):
-    page = study_page(SHEET._replace(comparison=[]), [], tmp_path / "table.html").read_text()
-    assert "Beside the published" not in page and "<svg" not in page
+    page = study_page(TABLES._replace(comparison=[]), [], tmp_path / "table.html").read_text()
+    assert "Comparison with published" not in page and "<svg" not in page
 
 
-def test_a_page_that_cannot_be_written_is_one_line(tmp_path):
-    with pytest.raises(UserError, match="cannot be written"):
-        study_page(SHEET, [], tmp_path / "nowhere" / "table.html")
+def test_page_that_cannot_be_written_is_a_user_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with raises("out"):
+        study_page(TABLES, [], tmp_path / "file" / "table.html")
 
 
 def density(values, pooled=True):
-    """The outline of the shape behind these runs, as points of a sheet 100 by 100; none if there is no shape."""
+    """Return the outline of the density of these runs in units of 0 to 100; [] if it is not drawn."""
     strip = StripRow("family", pooled, 0, [(value, "run") for value in values], 0.0, [])
-    found = re.search(r'class="density run0" points="([^"]+)"', str(draw(Panel("mig", [strip]))["svg"]))
+    found = re.search(r'class="density run0" points="([^"]+)"', str(draw(ScoreStrips("mig", [strip]))["svg"]))
     return [tuple(map(float, point.split(","))) for point in found.group(1).split()] if found else []
 
 
-def test_many_runs_of_a_family_show_their_density():
+def test_density_of_the_runs_of_a_family():
     values = [0.1, 0.11, 0.12, 0.12, 0.13, 0.14, 0.3, 0.5]
     points = density(values)
     across, heights = [x for x, _ in points], [y for _, y in points]
     widest = across[heights.index(min(heights))]
-    assert min(heights) == 0.0 and max(heights) == 100.0  # all of its room at its widest
+    assert min(heights) == 0.0 and max(heights) == 100.0  # the full height at its maximum
     assert widest < min(across) + 0.2 * (max(across) - min(across))  # where most runs are
     assert density(values, pooled=False) == [] and density(values[:4]) == [] and density([0.2] * 9) == []

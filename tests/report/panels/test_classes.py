@@ -1,4 +1,4 @@
-"""Classes on the page: pictures and mistakes counted by hand, on a stub that knows the left half as a class."""
+"""The panel of classes, on a stub whose class is the brightness of the left half."""
 
 import io
 import re
@@ -6,31 +6,29 @@ import re
 import numpy as np
 import pytest
 import torch
-from halves import HalvesData, look, paint, trained
+from halves import HalvesData, look, paint, trained, view
 from PIL import Image
 from torch import nn
 
 import unweave as uw
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation
 from unweave.data import Sampler
+from unweave.data.supervision.label_mapping import labelled_set
 from unweave.report import report, traversal_picture
-from unweave.report.charts.curves import charts, read_curves
-from unweave.report.images import image_grid, sample_images
-from unweave.report.panels.assemble import _class_accuracy_panel, classes_panel, parts_panel
-from unweave.report.panels.classes import (
-    MOST_ROWS,
+from unweave.report.charts.curves import chart_grid, read_curves
+from unweave.report.class_accuracy import (
     ClassAccuracy,
-    _unlabelled,
-    analogies,
     class_accuracies,
     class_parts,
-    confusions,
-    drawn_codes,
     label_names,
-    samples,
+    unlabelled,
 )
+from unweave.report.formatting import percent
+from unweave.report.images import image_grid, sample_images
+from unweave.report.panels import classes as panel
+from unweave.report.panels import parts
+from unweave.report.panels.classes import MAX_ROWS, analogies, random_codes, samples
 from unweave.report.panels.swaps import split_code, swap_grid
-from unweave.report.words import percent
 
 LABELS = "labels(n=4, factors=['left'])"
 PARTS = (Part("style", 1), Part("class", 4, classes=True))
@@ -48,12 +46,16 @@ def decode(codes):
 
 
 def classify(images):
-    """Right, but for the darkest class, which it takes for the lightest."""
+    """Predict correctly, but the lightest class for the darkest."""
     wrong = encode(images)[:, 1:].clone()
     return (torch.where(wrong[:, :1] > 0, torch.eye(4)[3], wrong),)
 
 
 KNOWS = Representation(encode, 5, decode, parts=PARTS, classify=classify)
+
+
+def used(model):
+    return labelled_set(model.data, model.config.supervision, model.config.seed)
 
 
 def run(what=KNOWS, supervision=LABELS, **options):
@@ -63,11 +65,11 @@ def run(what=KNOWS, supervision=LABELS, **options):
 # --- pictures ------------------------------------------------------------------------------------------------------
 
 
-def test_samples_have_a_class_a_row_and_a_style_a_column():
+def test_samples_have_one_class_per_row_and_one_style_per_column():
     (part,) = class_parts(run())
     assert part == ("left", 1, ["black", "dark", "light", "white"])
     found = samples(run(), part, across=3, seed=7)
-    styles = drawn_codes(run(), 3, 7)[:, 0]
+    styles = random_codes(run(), 3, 7)[:, 0]
     assert np.array_equal(styles, np.random.default_rng(7).standard_normal((3, 5))[:, 0])
     assert [name for name, _ in found] == part.names
     for v, (_, pixels) in enumerate(found):
@@ -83,16 +85,17 @@ def test_samples_are_drawn_from_the_prior_of_the_row_s_class():
 
     model = run(KNOWS._replace(from_prior=from_prior))
     (part,) = class_parts(model)
-    styles = drawn_codes(model, 3, 7)[:, 0]
+    styles = random_codes(model, 3, 7)[:, 0]
     for v, (_, pixels) in enumerate(samples(model, part, across=3, seed=7)):
         wanted = paint(torch.tensor([[v / 3, s] for s in (v / 4 + 0.1 * styles).clip(0, 1)]).float())
         assert np.allclose(pixels, image_grid([list(wanted.numpy())]), atol=1)
-    assert classes_panel(model, 0, 4)["grids"][0]["learned"] and not classes_panel(run(), 0, 4)["grids"][0]["learned"]
+    assert panel.context(view(model))["grids"][0]["learned_prior"]
+    assert not panel.context(view(run()))["grids"][0]["learned_prior"]
 
 
-def test_drawn_codes_have_one_class_in_every_class_part():
+def test_random_codes_have_one_class_in_every_class_part():
     what = Representation(look, 7, paint, parts=(Part("a", 3, classes=True), Part("s", 2), Part("b", 2, classes=True)))
-    codes = drawn_codes(run(what), 200, 0)
+    codes = random_codes(run(what), 200, 0)
     for here in (slice(0, 3), slice(5, 7)):
         assert (np.sort(codes[:, here], axis=1)[:, -1] == 1).all()
         assert (codes[:, here].sum(1) == 1).all()
@@ -102,7 +105,7 @@ def test_drawn_codes_have_one_class_in_every_class_part():
 
 
 def test_classes_are_named_by_their_labels():
-    """In the order of the labels, not of the parts; a class of no label keeps its own name and numbers."""
+    """A part without a label keeps its own name and numbers."""
     both = "labels(n=4, factors=['left', 'right'])"
     right, free, left = Part("r", 4, True, label=1), Part("k", 3, True), Part("l", 4, True, label=0)
     what = Representation(look, 12, paint, parts=(right, Part("s", 1), free, left))
@@ -111,14 +114,14 @@ def test_classes_are_named_by_their_labels():
 
 
 def test_a_graph_with_labels_out_of_order(tmp_path):
-    """Equal numbers of classes, the labels the other way round than the q factors, and a class without a label."""
+    """Labels in another order than the q factors, and a class without a label."""
     graph = "q(c|x) q(z|x) q(k|x) q(r|x); p(x|c,r,k,z); labels: r, c; z: normal(1), k: classes(4)"
     model = uw.train(
         "generalized_m2", HalvesData(), supervision="labels(n=16, factors=['left', 'right'])", graph=graph,
         net="mlp", steps=1, batch=4, out=tmp_path / "run",
     )  # fmt: skip
     assert [(part.title, part.start) for part in class_parts(model)] == [("right", 0), ("k", 5), ("left", 9)]
-    assert [told.title for told in class_accuracies(model, 0)] == ["left", "right"]
+    assert [accuracy.title for accuracy in class_accuracies(model, 0)] == ["left", "right"]
 
 
 def test_analogies_keep_the_style_and_go_through_the_classes():
@@ -131,7 +134,7 @@ def test_analogies_keep_the_style_and_go_through_the_classes():
     assert np.array_equal(analogies(run(), part, down=3), image_grid(rows))
 
 
-def test_what_follows_from_the_class_changes_with_it():
+def test_parts_that_follow_from_the_class_change_with_it():
     """Coordinate 5 holds the brightness of the left half, which is the class's; pictures are painted after it."""
 
     def brightness(codes):
@@ -154,23 +157,23 @@ def test_what_follows_from_the_class_changes_with_it():
     assert np.array_equal(swap_grid(run(what), halves, down=2, across=3), plain)
 
 
-def test_panel_swaps_class_against_style_and_leaves_parts_to_it():
-    panel = classes_panel(run(), 0, 4)
-    assert (panel["swap"]["first"], panel["swap"]["second"]) == ("class", "style")
-    assert len(panel["grids"]) == 1
-    assert parts_panel(run(), None, 0, 4) is None
-    assert classes_panel(run(Representation(look, 2, paint)), 0, 4) is None
-    blind = classes_panel(run(KNOWS._replace(decode=None)), 0, 4)
+def test_panel_swaps_class_and_style_and_replaces_the_panel_of_parts():
+    context = panel.context(view(run()))
+    assert (context["swap"]["first"], context["swap"]["second"]) == ("class", "style")
+    assert len(context["grids"]) == 1
+    assert not parts.PANEL.render(view(run()))
+    assert not panel.PANEL.render(view(run(Representation(look, 2, paint))))
+    blind = panel.context(view(run(KNOWS._replace(decode=None))))
     assert blind["grids"] == []
     assert blind["swap"] is None
-    assert len(blind["class_accuracies"]) == 1
+    assert len(blind["accuracies"]) == 1
 
 
 def test_many_classes_are_cut_short():
     what = Representation(look, 42, lambda z: paint(z[:, :2].clamp(0, 1)), parts=(Part("s", 2), Part("c", 40, True)))
     (part,) = class_parts(run(what, "none"))
     assert part.names[:2] == ["0", "1"]
-    assert len(samples(run(what, "none"), part)) == MOST_ROWS
+    assert len(samples(run(what, "none"), part)) == MAX_ROWS
 
 
 # --- accuracy ------------------------------------------------------------------------------------------------------
@@ -179,39 +182,42 @@ def test_many_classes_are_cut_short():
 def test_accuracy_is_counted_on_what_was_not_labelled():
     labelled = {int(i) for i in Sampler(HalvesData(), ("labelled", "labels"), LABELS).labelled.table[0]}
     left = [i for i in range(16) if i not in labelled]
-    index, labels, held_out = _unlabelled(run(), 0)
+    index, labels, held_out = unlabelled(used(run()), 0)
     assert held_out
     assert sorted(index.tolist()) == left
     assert labels[:, 0].tolist() == [i // 4 for i in index.tolist()]
-    (told,) = class_accuracies(run(), 0)
+    (accuracy,) = class_accuracies(run(), 0)
     dark = sum(i // 4 == 0 for i in left)
-    assert told.rows == 12
-    assert told.accuracy == pytest.approx(1 - dark / 12)
-    assert told.confusion_VV[0].tolist() == [0, 0, 0, 1]
-    assert np.array_equal(told.confusion_VV[1:, 1:], np.eye(3))
-    assert confusions(told) == "Most often mistaken: black taken for white (100\N{NARROW NO-BREAK SPACE}%)."
-    assert "No mistake" in confusions(told._replace(confusion_VV=np.eye(4)))
+    assert accuracy.rows == 12
+    assert accuracy.accuracy == pytest.approx(1 - dark / 12)
+    assert accuracy.confusion_VV[0].tolist() == [0, 0, 0, 1]
+    assert np.array_equal(accuracy.confusion_VV[1:, 1:], np.eye(3))
+    assert (
+        accuracy.most_frequent_errors()
+        == "Most frequent errors: black taken for white (100\N{NARROW NO-BREAK SPACE}%)."
+    )
+    assert "no errors" in accuracy._replace(confusion_VV=np.eye(4)).most_frequent_errors()
 
 
-def test_where_all_are_labelled_that_is_said():
-    (told,) = class_accuracies(run(supervision="labels(factors=['left'])"), 0)
-    assert not told.held_out
-    assert told.rows == 16
-    assert told.accuracy == pytest.approx(0.75)
+def test_accuracy_on_labelled_observations_is_marked():
+    (accuracy,) = class_accuracies(run(supervision="labels(factors=['left'])"), 0)
+    assert not accuracy.held_out
+    assert accuracy.rows == 16
+    assert accuracy.accuracy == pytest.approx(0.75)
 
 
-def test_truth_is_renamed_and_cut_as_the_labels_were_but_never_mistaken():
+def test_truth_is_permuted_and_binned_like_the_labels_but_without_noise():
     text = "labels(factors=['left'], permute=True, bins=2{})"
     clean = Sampler(HalvesData(), ("labelled", "labels"), text.format(""), seed=3).labelled.table
     wanted = dict(zip(clean[0].tolist(), clean[1][:, 0].tolist()))
-    index, labels, _ = _unlabelled(run(supervision=text.format(", noise=1.0"), seed=3), 0)
+    index, labels, _ = unlabelled(used(run(supervision=text.format(", noise=1.0"), seed=3)), 0)
     assert dict(zip(index.tolist(), labels[:, 0].tolist(), strict=True)) == wanted
     (names,) = [names for _, names in label_names(run(supervision=text.format(""), seed=3))]
     assert sorted(names) == ["black or dark", "light or white"]
     assert names[wanted[0]] == "black or dark"  # observation 0 is black
 
 
-def test_nothing_is_told_without_labels_or_classifier():
+def test_no_accuracy_without_labels_or_classifier():
     assert class_accuracies(run(supervision="none"), 0) == []
     assert class_accuracies(run(KNOWS._replace(classify=None)), 0) == []
 
@@ -230,7 +236,7 @@ def test_class_left_in_the_style_is_measured():
 
 def test_accuracy_over_training_is_a_curve():
     logs = [{"stage": 0, "step": s, "accuracy": s / 10, "label_accuracy": 0.5} for s in range(1, 4)]
-    titles = [chart.title for chart in charts([read_curves(logs, 0)])]
+    titles = [chart.title for chart in chart_grid([read_curves(logs, 0)])["charts"]]
     assert titles == ["class accuracy, labelled"] * 2  # those that are trained on
 
 
@@ -277,23 +283,23 @@ def stub(tmp_path_factory):
 
 def test_page_of_a_model_with_classes(stub, tmp_path):
     page = report([stub], tmp_path / "r.html").read_text()
-    (told,) = class_accuracies(stub, 0)
-    assert told.accuracy > 0.5
-    assert told.rows == 1297
-    shown = f"{100 * told.accuracy:.0f}\N{NARROW NO-BREAK SPACE}%"
-    assert re.search(rf"right digit of <b>{shown}</b> of 1,297 images\s+that were not labelled", page)
+    (accuracy,) = class_accuracies(stub, 0)
+    assert accuracy.accuracy > 0.5
+    assert accuracy.rows == 1297
+    shown = f"{100 * accuracy.accuracy:.0f}\N{NARROW NO-BREAK SPACE}%"
+    assert re.search(rf"predicted digit is correct for <b>{shown}</b> of 1,297 images\s+that have no label", page)
     first = re.search(r'<p class="name">([^<]+)</p>\s*<p class="big">([^<]+)<', page)
-    assert first.groups() == ("Right digit", f"{100 * told.accuracy:.1f}")  # before any metric of latents
-    assert f"most frequent class gets {percent(told.chance)}" in page
-    assert page.index(">Classes</h2>") < page.index(">What it found</h2>")
-    for words in ("Drawn by digit", "Analogies", "Swaps", "class accuracy, labelled", 'class="heat confusion"'):
+    assert first.groups() == ("Accuracy of digit", f"{100 * accuracy.accuracy:.1f}")  # before any metric of latents
+    assert f"most frequent class gives {percent(accuracy.chance)}" in page
+    assert page.index(">Classes</h2>") < page.index(">Latent traversals</h2>")
+    for words in ("Samples by digit", "Analogies", "Swaps", "class accuracy, labelled", 'class="heat confusion"'):
         assert words in page
     assert page.count('alt="digit ') == 10
     assert sorted(set(re.findall(r'alt="(z\d+) moved', page))) == ["z0", "z1"]  # classes are not moved one at a time
     assert re.search(r'<p class="big">2<span> of 2</span>', page)
 
 
-def test_traversals_leave_classes_alone(stub):
+def test_traversals_leave_out_classes(stub):
     with Image.open(io.BytesIO(traversal_picture(stub, dead=True))) as one:
         assert one.height < 3 * (one.width // 9)  # two latents, two rows
 
@@ -306,7 +312,9 @@ def test_hostile_class_names_are_escaped(stub, tmp_path):
     assert "&lt;script&gt;" in page
 
 
-def test_told_of_many_classes_has_words_and_no_table():
-    told = ClassAccuracy("thing", [str(v) for v in range(20)], 100, True, 0.5, 0.1, np.full((20, 20), 0.05), None)
-    assert _class_accuracy_panel(told)["confusion"] == []
-    assert _class_accuracy_panel(told)["mistakes"].startswith("Most often mistaken: 0 taken for 1")
+def test_many_classes_have_no_confusion_matrix():
+    accuracy = ClassAccuracy("thing", [str(v) for v in range(20)], 100, True, 0.5, 0.1, np.full((20, 20), 0.05), None)
+    page = view(run())
+    vars(page)["accuracies"] = [accuracy]
+    assert 'class="heat confusion"' not in panel.PANEL.render(page)
+    assert accuracy.most_frequent_errors().startswith("Most frequent errors: 0 taken for 1")

@@ -1,14 +1,14 @@
-"""Clusters on the page: mistakes counted by hand, on a stub that finds the brightness of the left half."""
+"""The match of clusters and classes, on a stub that clusters by the brightness of the left half."""
 
 import pytest
 import torch
-from halves import HalvesData, look, paint, trained
+from halves import HalvesData, look, paint, trained, view
 
 import unweave as uw
 from unweave.contract import Representation
 from unweave.metrics import cluster_error
 from unweave.report import report
-from unweave.report.panels.assemble import classes_panel
+from unweave.report.panels import classes
 from unweave.report.panels.clusters import match_clusters
 
 
@@ -22,11 +22,11 @@ class Many(HalvesData):
 
 
 def cluster(images):
-    """One for each brightness of the left half, but the darkest is put to the lightest; two are empty."""
+    """Cluster by brightness of the left half, the darkest with the lightest; two clusters are empty."""
     left = (look(images) * 3).round().long()[:, 0]
     dark, white = left == 0, left == 3
     sure = torch.where(dark, 0.9, 1.0)[:, None] * torch.eye(4)[torch.where(dark, 3, left)]
-    return torch.cat([sure, torch.zeros(len(left), 1)], 1) + 0.01 * white[:, None]  # white belongs a little to all
+    return torch.cat([sure, torch.zeros(len(left), 1)], 1) + 0.01 * white[:, None]
 
 
 CLUSTERS = Representation(look, 2, paint, cluster=cluster)
@@ -39,18 +39,18 @@ def test_clusters_are_named_by_one_image_and_counted_on_the_others():
     assert found.error == pytest.approx(100 / 397) and found.chance == pytest.approx(0.75)
 
 
-def test_numbers_are_no_classes_and_without_factors_nothing_is_shown():
+def test_continuous_factors_are_not_matched():
     for kinds, title in ((("continuous", "discrete"), "right"), (("continuous", "continuous"), None)):
         found = match_clusters(trained(CLUSTERS, "none", data=type("Some", (Many,), {"factor_types": kinds})()), 0)
         assert (found and found.title) == title
     data = Many()
     data.factor_names, data.factor_sizes, data.factor_values = (), (), ()
     assert match_clusters(trained(CLUSTERS, "none", data=data), 0) is None
-    assert classes_panel(trained(CLUSTERS, "none", data=data), 0, 4) is None
+    assert not classes.PANEL.render(view(trained(CLUSTERS, "none", data=data)))
     assert match_clusters(trained(CLUSTERS._replace(cluster=None), "none", data=Many()), 0) is None
 
 
-def test_clusters_are_judged_by_what_has_a_class():
+def test_observations_without_a_class_are_not_counted():
     """Of 400 images 7 have a class of left, and no more than there are clusters one of right."""
     data, every = Many(), Many().factors
     data.images = lambda index: paint(every(index) / 3)
@@ -61,16 +61,16 @@ def test_clusters_are_judged_by_what_has_a_class():
 
 
 @pytest.mark.parametrize("method", ["aae_cluster", "aae_reduce"])
-def test_page_tells_how_well_clusters_match_the_digits(method, tmp_path):
+def test_page_shows_how_well_clusters_match_the_digits(method, tmp_path):
     options = {"net": "small", "steps": 20, "batch": 32, "lr": 1e-3, "device": "cpu", "clusters": 12}
     model = uw.train(method, "digits(size=8)", out=tmp_path / "run", **options)
     index = torch.arange(model.data.size)
     with torch.no_grad():
         chances = model.representation.cluster(model.data.images(index))
     page = report([model], tmp_path / "r.html").read_text()
-    told = " ".join(page[page.index(">Classes</h2>") :].split())
+    text = " ".join(page[page.index(">Classes</h2>") :].split())
     error = cluster_error(chances, model.data.factors(index)[:, 0])
-    assert f"found clusters: {len(chances.argmax(1).unique())} of 12 are in use" in told
-    assert f"get the digit of <b>{100 * error:.1f} %</b> of " in told
-    assert "the digit of the one image that belongs to it most" in told and "factors with classes" not in told
-    assert ("Analogies" in told) == (method == "aae_cluster")
+    assert f"found clusters: {len(chances.argmax(1).unique())} of 12 are used" in text
+    assert f"assign the wrong digit to <b>{100 * error:.1f} %</b> of " in text
+    assert "factors with classes" not in text
+    assert ("Analogies" in text) == (method == "aae_cluster")

@@ -1,24 +1,26 @@
-"""Content and style on the page: swaps and ways between groups computed by hand, and sentences about collapse."""
+"""The panel of the parts of a code: swaps and interpolations computed by hand, and sentences about collapse."""
 
 import re
 
 import numpy as np
 import pytest
 import torch
-from halves import PARTS, SEES, HalvesData, look, paint, trained
+from halves import PARTS, SEES, HalvesData, look, paint, scored, trained, view
 
 import unweave as uw
 from unweave.contract import Part, Representation
-from unweave.evaluation.evaluate import Evaluation, evaluate_arrays
+from unweave.evaluation.evaluate import evaluate_arrays
 from unweave.metrics import group_mig_score
 from unweave.report import report
-from unweave.report.images import coordinate_names, image_grid, sample_images
-from unweave.report.panels.assemble import parts_panel
+from unweave.report.images import image_grid, sample_images
+from unweave.report.information import coordinate_names
 from unweave.report.panels.parts import (
+    PANEL,
     PartInformation,
-    dead_parts,
+    context,
+    expected_parts,
     group_gap,
-    owners_of,
+    inactive_parts,
     part_findings,
     part_information,
     score_sentence,
@@ -28,15 +30,10 @@ from unweave.report.panels.swaps import interpolations, split_code, swap_grid
 GROUPS = "groups(by=['left'], size=2)"
 
 
-def scored(information=((1.3, 0.0), (0.0, 1.3)), kl=(3.0, 2.0), scores=None):
-    entropies = np.full(2, np.log(4))
-    return Evaluation(scores or {}, ("left", "right"), np.array(information), entropies, np.array(kl), 10_000, 0)
-
-
 # --- swaps ---------------------------------------------------------------------------------------------------------
 
 
-def test_swap_has_the_left_of_its_row_and_the_right_of_its_column():
+def test_swap_has_the_first_part_of_its_row_and_the_rest_of_its_column():
     run = trained()
     images = torch.from_numpy(sample_images(run, 5, 0))
     rows, columns = look(images[:2]), look(images[2:])
@@ -44,11 +41,11 @@ def test_swap_has_the_left_of_its_row_and_the_right_of_its_column():
     wanted = [[None, *images[2:].numpy()], *([image.numpy(), *line] for image, line in zip(images[:2], body))]
     found = swap_grid(run, split_code(PARTS), down=2, across=3)
     assert np.array_equal(found, image_grid(wanted, column_gaps=[0], row_gaps=[0]))
-    assert found[0, 0, -1] == 0  # the corner is see-through
+    assert found[0, 0, -1] == 0  # the corner is transparent
     assert found.shape[:2] == (3 * 32 + 2 + 5, 4 * 32 + 3 + 5)
 
 
-def test_halves_are_classes_against_the_rest_or_the_first_part_against_the_others():
+def test_code_is_split_into_classes_and_the_rest_or_the_first_part_and_the_others():
     assert split_code(()) is None
     assert split_code((Part("content", 3),)) is None
     assert split_code((Part("class", 3, classes=True),)) is None
@@ -73,7 +70,7 @@ def joined(images):
     return torch.cat([codes[..., :1].mean(-2, keepdim=True).expand_as(codes[..., :1]), codes[..., 1:]], -1)
 
 
-def test_way_goes_between_joined_contents_and_keeps_the_first_style(monkeypatch):
+def test_interpolation_is_between_group_contents_with_the_first_style(monkeypatch):
     asked, made = [], []
     what = Representation(leaky, 2, lambda z: made.append(z) or paint(z.clamp(0, 1)), parts=PARTS,
                           encode_group=lambda x: asked.append(x) or joined(x))  # fmt: skip
@@ -92,11 +89,11 @@ def test_way_goes_between_joined_contents_and_keeps_the_first_style(monkeypatch)
     assert found[0].pixels.shape[1] == 7 * 32 + 6 + 2 * 5  # a member at either end
 
 
-def test_way_without_groups_goes_between_images():
+def test_interpolation_without_groups_is_between_images():
     for supervision in ("none", "match(content=['left'])"):
         found = interpolations(trained(supervision=supervision), split_code(PARTS), count=3)
         assert len(found) == 3
-        assert parts_panel(trained(supervision=supervision), scored(), 0, 4)["between"] == "image"
+        assert context(view(trained(supervision=supervision)))["between"] == "image"
     assert not interpolations(trained(data=OneGroup()), split_code(PARTS))
 
 
@@ -110,7 +107,7 @@ class OneGroup(HalvesData):
 # --- knowledge and its sentences -----------------------------------------------------------------------------------
 
 
-def test_knowledge_is_that_of_the_best_latent_of_each_part():
+def test_part_information_is_that_of_the_best_latent():
     result = scored([[0.1, 0.2], [0.6, 0.0], [0.3, 1.2]], [1.0, 1.0, 1.0])
     what = SEES._replace(latents=3, parts=(Part("content", 2), Part("style", 1)))
     known = part_information(trained(what), result)
@@ -124,7 +121,7 @@ def test_knowledge_is_that_of_the_best_latent_of_each_part():
 
 
 @pytest.mark.parametrize(
-    ("text", "owners"),
+    ("text", "expected"),
     [
         ("none", (-1, -1)),
         ("groups(by=['right'], size=2)", (1, 0)),
@@ -132,73 +129,73 @@ def test_knowledge_is_that_of_the_best_latent_of_each_part():
         ("labels(n=2)", (-1, -1)),
     ],
 )
-def test_supervision_says_where_factors_belong(text, owners):
-    assert owners_of(text, HalvesData()) == owners
+def test_supervision_determines_the_part_of_factors(text, expected):
+    assert expected_parts(text, HalvesData()) == expected
 
 
-def known(share, owners=(0, 0, 1), names=("shape", "hue", "angle")):
-    return PartInformation(PARTS, names, np.array(share), np.array(share), owners)
+def known(share, expected=(0, 0, 1), names=("shape", "hue", "angle")):
+    return PartInformation(PARTS, names, np.array(share), np.array(share), expected)
 
 
-def said(share, dead=None, owners=(0, 0, 1)):
-    return " ".join(part_findings(known(share, owners), dead or {})).replace("\N{NARROW NO-BREAK SPACE}", " ")
+def said(share, dead=None, expected=(0, 0, 1)):
+    return " ".join(part_findings(known(share, expected), dead or {})).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def test_parts_that_hold_what_they_should():
+def test_parts_that_know_the_expected_factors():
     assert (
         said([[0.9, 0.8, 0.0], [0.01, 0.0, 0.7]])
-        == "The content holds shape (90 %) and hue (80 %). The style holds angle (70 %)."
+        == "The content knows shape (90 %) and hue (80 %). The style knows angle (70 %)."
     )
 
 
-def test_collapsed_parts_are_told_first():
+def test_collapsed_parts_come_first():
     both = said([[0.9, 0.8, 0.6], [0.01, 0.0, 0.02]])
     assert both.startswith(
-        "The style has collapsed: it knows nothing of angle. "
+        "The style has collapsed: it knows nothing about angle. "
         "Content and style are both in the content: it knows angle (60 %)."
     )
-    assert "should not be there" not in both
+    assert "Leakage" not in both
     style = said([[0.0, 0.01, 0.0], [0.01, 0.0, 0.9]])
-    assert style.startswith("The content has collapsed: it knows nothing of shape or hue. The style holds angle")
-    assert style.endswith("No part tells much of shape or hue.")
+    assert style.startswith("The content has collapsed: it knows nothing about shape or hue. The style knows angle")
+    assert style.endswith("No part knows much about shape or hue.")
     dead = said([[0.9, 0.8, 0.0], [0.3, 0.3, 0.3]], {1: "none of its latents moves"})
-    assert dead.startswith("The style has collapsed: none of its latents moves. The content holds")
-    assert "the style knows" not in dead  # what a dead part seems to know is chance
+    assert dead.startswith("The style has collapsed: none of its latents moves. The content knows")
+    assert "the style also knows" not in dead  # what an inactive part seems to know is chance
     assert "both in the style" not in said([[0.0, 0.0, 0.0], [0.9, 0.8, 0.3]], {0: "it is still", 1: "it is still"})
 
 
 def test_content_that_has_collapsed_to_one_factor_and_leaks():
-    assert "The content has collapsed to shape: it knows nothing of hue." in said([[0.9, 0.0, 0.0], [0.0, 0.0, 0.7]])
+    assert "The content has collapsed to shape: it knows nothing about hue." in said([[0.9, 0.0, 0.0], [0.0, 0.0, 0.7]])
     leak = said([[0.9, 0.8, 0.3], [0.0, 0.2, 0.7]])
-    assert "What should not be there, the style knows hue (20 %)." in leak
-    assert "What should not be there, the content knows angle (30 %)." in leak
+    assert "Leakage: the style also knows hue (20 %)." in leak
+    assert "Leakage: the content also knows angle (30 %)." in leak
 
 
-def test_silence_is_no_collapse_where_no_factor_belongs_to_the_part():
+def test_part_without_expected_factors_has_not_collapsed():
     assert (
-        said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], owners=(0, 0, 0))
-        == "The content holds shape (90 %), hue (80 %) and angle (70 %)."
+        said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], expected=(0, 0, 0))
+        == "The content knows shape (90 %), hue (80 %) and angle (70 %)."
     )
-    assert said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], owners=(-1, -1, -1)) == ""
+    assert said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], expected=(-1, -1, -1)) == ""
 
 
-def test_dead_parts_by_kl_or_without_one_by_variance():
-    assert dead_parts(trained(), scored(), 0) == {}
-    assert dead_parts(trained(), scored(kl=[3.0, 0.001]), 0) == {
+def test_inactive_parts_by_kl_or_without_one_by_variance():
+    assert inactive_parts(trained(), scored(), 0) == {}
+    assert inactive_parts(trained(), scored(kl=[3.0, 0.001]), 0) == {
         1: "its latent does not carry more than 0.01 nats about an image"
     }
     wide = trained(SEES._replace(latents=3, parts=(Part("content", 1), Part("style", 2))))
-    assert "none of its 2 latents carries more than 0.01 nats" in dead_parts(wide, scored(kl=[3.0, 0.0, 0.0]), 0)[1]
-    assert dead_parts(wide, scored(kl=[3.0, 0.0, 0.2]), 0) == {}  # one latent is enough
+    assert "none of its 2 latents carries more than 0.01 nats" in inactive_parts(wide, scored(kl=[3.0, 0.0, 0.0]), 0)[1]
+    assert inactive_parts(wide, scored(kl=[3.0, 0.0, 0.2]), 0) == {}  # one latent is enough
     nothing = [np.nan, np.nan]
-    assert dead_parts(trained(), scored(kl=nothing), 0) == {}
+    assert inactive_parts(trained(), scored(kl=nothing), 0) == {}
     still = SEES._replace(encode=lambda x: look(x) * torch.tensor([1.0, 0.1]))
-    assert dead_parts(trained(still), scored(kl=nothing), 0) == {
+    assert inactive_parts(trained(still), scored(kl=nothing), 0) == {
         1: "its latent does not differ between images (variance below 0.01)"
     }
 
 
-def test_group_mig_is_the_score_or_what_it_would_be():
+def test_group_mig_is_the_score_or_computed_from_information():
     run = trained(supervision=GROUPS)
     known = part_information(run, scored())
     assert score_sentence(scored(scores={"group_mig": float("nan")}), known) == ""
@@ -216,14 +213,14 @@ def test_coordinates_are_named_after_their_part():
     assert coordinate_names(trained(Representation(look, 2))) == [("", False)] * 2
 
 
-def test_panel_without_decoder_has_numbers_only():
-    panel = parts_panel(trained(Representation(look, 2, parts=PARTS)), scored(), 0, 6)
+def test_panel_without_decoder_has_only_numbers():
+    panel = context(view(trained(Representation(look, 2, parts=PARTS)), scored()))
     assert panel["swap"] is None
     assert panel["interpolations"] == []
     assert panel["title"] == "Content and style"
-    assert [row["owner"] for row in panel["rows"]] == [0, 1]
+    assert [row["expected"] for row in panel["rows"]] == [0, 1]
     assert panel["accuracy"]["lines"][0][0] == "content of one image"
-    assert parts_panel(trained(Representation(look, 2)), scored(), 0, 6) is None
+    assert not PANEL.render(view(trained(Representation(look, 2))))
 
 
 # --- the page ------------------------------------------------------------------------------------------------------
@@ -243,9 +240,9 @@ def test_page_of_a_grouped_model(runs):
     for words in (
         "Content and style",
         "Swaps",
-        "From group to group",
-        "Telling the group",
-        "content of 4 images together",
+        "Interpolations of content",
+        "Predicting the group",
+        "content of 4 images combined",
     ):
         assert words in page
     assert page.count('alt="from one group to another"') == 4
@@ -256,13 +253,13 @@ def test_page_of_a_grouped_model(runs):
     assert all(a.startswith(("data:image/png;base64,", "#")) for a in addresses)
 
 
-def test_page_of_an_undivided_code_has_no_such_part(runs):
+def test_page_of_an_undivided_code_has_no_parts(runs):
     page = report([runs / "plain"], runs / "plain.html").read_text()
-    for words in ("Swaps", "From group to group", "Telling the group", "Analogies", "as a map", "<em>"):
+    for words in ("Swaps", "Interpolations of content", "Predicting the group", "Analogies", "Map of the code", "<em>"):
         assert words not in page
 
 
 def test_both_on_one_page(runs):
     page = report([runs / "plain", runs / "grouped"], runs / "both.html").read_text()
-    assert page.count("Telling the group") == 1
+    assert page.count("Predicting the group") == 1
     assert "<h4>Swaps</h4>" in page

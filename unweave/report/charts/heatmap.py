@@ -1,8 +1,7 @@
-"""Which latent knows which factor, as one picture: mutual information, and DCI's importance when there is one."""
+"""Heat maps as PNG: mutual information of latents and factors, and the importance matrix of DCI."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -18,21 +16,19 @@ from matplotlib.patches import Rectangle
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import describe
-from unweave.report.images import adjusted_information
-from unweave.report.words import format_number, pretty
-from unweave.runs import write_atomic
+from unweave.report.formatting import format_number, pretty
+from unweave.report.images import ACCENT, FAINT, INK, PAPER, SOFT, figure_png
+from unweave.report.information import adjusted_information
+from unweave.report.render import write_files
 
-PAPER, INK, SOFT, FAINT, LINE, ACCENT = "#fdfcfa", "#1f1e1b", "#6d6a63", "#a9a59c", "#e7e3db", "#1f5f6b"
-LIGHT_TO_ACCENT = LinearSegmentedColormap.from_list(
-    "knows", ["#f5f2ec", "#cfe0df", "#93bcc0", "#4f8d97", ACCENT, "#123f48"]
-)
-CELL = 0.46  # inches, the side of a cell with a number in it
-SMALL = 0.16  # inches, of cells too many to hold numbers
+SEQUENTIAL = LinearSegmentedColormap.from_list("knows", ["#f5f2ec", "#cfe0df", "#93bcc0", "#4f8d97", ACCENT, "#123f48"])
+CELL = 0.46  # side of a cell with a number, in inches
+SMALL = 0.16  # side of a cell without a number, in inches
 DPI = 200
-NUMBERS = 26  # rows or columns up to which cells hold numbers
+MAX_NUMBERED = 26  # rows or columns up to which cells show numbers
 
 
-class Panel(NamedTuple):
+class Cells(NamedTuple):
     """A table of numbers to be drawn as coloured cells."""
 
     title: str
@@ -42,37 +38,32 @@ class Panel(NamedTuple):
 
 
 def heatmap_picture(result: Evaluation) -> bytes:
-    """A PNG: latents downwards, factors across, a cell the darker the more the latent knows."""
+    """Return a PNG with a row per latent and a column per factor; the darker a cell, the more the latent knows."""
     if not result.information.size:
-        raise UserError("result has no factors; a heat map needs at least one")
+        raise UserError("result has no factors; a heat map needs at least one", argument="result")
     names = [pretty(name) for name in result.factor_names]
-    panels = [Panel("Mutual information", "share of each factor’s entropy, %", adjusted_information(result), names)]
+    tables = [Cells("Mutual information", "share of each factor’s entropy, %", adjusted_information(result), names)]
     if result.importance is not None:
-        panels.append(
-            Panel("Importance", "share in predicting each factor (DCI), %", _of_one(result.importance), names)
-        )
+        shares = _column_shares(result.importance)
+        tables.append(Cells("Importance", "share in predicting each factor (DCI), %", shares, names))
     rows = [f"z{z}" for z in range(len(result.information))]
-    faint = [not alive for alive in result.active]
-    return draw(panels, rows, LIGHT_TO_ACCENT, 0.0, 1.0, percent_text, faint=faint)
+    inactive = [not active for active in result.active]
+    return draw(tables, rows, SEQUENTIAL, 0.0, 1.0, percent_text, faint=inactive)
 
 
-def write_scores(result: Evaluation, folder: Path, scored: Path) -> Path:
-    """scores.json and heatmap.png in the folder; a run's own scores.json is written by `evaluate`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if folder != scored:
-            write_atomic(folder / "scores.json", (json.dumps(result.as_json(), indent=2) + "\n").encode())
-        if result.information.size:
-            write_atomic(folder / "heatmap.png", heatmap_picture(result))
-    except OSError as error:
-        raise UserError(
-            f"out '{folder}' cannot be written: {error.strerror or error}; choose another folder"
-        ) from error
+def write_scores(result: Evaluation, folder: Path, source: Path) -> Path:
+    """Write heatmap.png and scores.json to the folder; `evaluate` has written the latter if it is the run's own."""
+    contents = {}
+    if folder != source:
+        contents[folder / "scores.json"] = (json.dumps(result.as_json(), indent=2) + "\n").encode()
+    if result.information.size:
+        contents[folder / "heatmap.png"] = heatmap_picture(result)
+    write_files(folder, contents)
     return folder
 
 
 def score_rows(result: Evaluation) -> list[list[str]]:
-    """The scores for reading: name, value, interval, meaning with the flavour under it."""
+    """Return one row of text per score: title, value, interval, description and definition."""
     rows = []
     for name, value in result.scores.items():
         metric = describe(name)
@@ -84,7 +75,7 @@ def score_rows(result: Evaluation) -> list[list[str]]:
     return rows
 
 
-def _of_one(importance: np.ndarray) -> np.ndarray:
+def _column_shares(importance: np.ndarray) -> np.ndarray:
     total = importance.sum(axis=0, keepdims=True)
     return np.divide(importance, total, out=np.zeros_like(importance), where=total > 0)
 
@@ -94,73 +85,71 @@ def percent_text(value: float) -> str:
 
 
 def draw(
-    panels: Sequence[Panel],
+    tables: Sequence[Cells],
     rows: Sequence[str],
     colours: Colormap,
     low: float,
     high: float,
-    told: Callable[[float], str],
+    label: Callable[[float], str],
     *,
     faint: Sequence[bool] = (),
 ) -> bytes:
-    """The panels side by side over the same rows, as PNG."""
-    most = max(len(rows), *(panel.values.shape[1] for panel in panels))
-    cell = CELL if most <= NUMBERS else SMALL
-    letter = 0.078 if cell == CELL else 0.056  # inches, of the labels
+    """Return the tables side by side, with common rows, as PNG."""
+    most = max(len(rows), *(table.values.shape[1] for table in tables))
+    cell = CELL if most <= MAX_NUMBERED else SMALL
+    letter = 0.078 if cell == CELL else 0.056  # width of a letter of the labels, in inches
     left = letter * max(len(name) for name in rows) + 0.3
-    longest = letter * max(len(name) for panel in panels for name in panel.columns)
-    head = 0.72 + 0.64 * longest  # labels stand at 40 degrees
-    widths = [_width(panel, cell, letter) for panel in panels]
-    width, height = left + sum(widths) + 0.35 * (len(panels) - 1) + 0.2, head + len(rows) * cell + 0.25
+    longest = letter * max(len(name) for table in tables for name in table.columns)
+    head = 0.72 + 0.64 * longest  # labels are rotated by 40 degrees
+    widths = [_width(table, cell, letter) for table in tables]
+    width, height = left + sum(widths) + 0.35 * (len(tables) - 1) + 0.2, head + len(rows) * cell + 0.25
     figure = Figure(figsize=(width, height), facecolor=PAPER, dpi=DPI)
-    for order, (panel, across) in enumerate(zip(panels, widths, strict=True)):
-        place = (left / width, 0.25 / height, panel.values.shape[1] * cell / width, len(rows) * cell / height)
-        axes = figure.add_axes(place)
-        _cells(axes, panel, colours, low, high, told if cell == CELL else None)
-        _label(axes, panel, rows if order == 0 else [""] * len(rows), faint, cell)
-        figure.text(left / width, 1 - 0.14 / height, panel.title, size=11.5, weight="bold", color=INK, va="top")
-        note = panel.note if cell == CELL else f"{panel.note}; the darker the more"
+    for number, (table, across) in enumerate(zip(tables, widths, strict=True)):
+        position = (left / width, 0.25 / height, table.values.shape[1] * cell / width, len(rows) * cell / height)
+        axes = figure.add_axes(position)
+        _cells(axes, table, colours, low, high, label if cell == CELL else None)
+        _label_axes(axes, table, rows if number == 0 else [""] * len(rows), faint, cell)
+        figure.text(left / width, 1 - 0.14 / height, table.title, size=11.5, weight="bold", color=INK, va="top")
+        note = table.note if cell == CELL else f"{table.note}; darker is more"
         figure.text(left / width, 1 - 0.36 / height, note, size=8, color=SOFT, va="top")
         left += across + 0.35
-    buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer, metadata={"Software": None})  # equal tables give equal files
-    return buffer.getvalue()
+    return figure_png(figure)
 
 
-def _width(panel: Panel, cell: float, letter: float) -> float:
-    """Inches a panel takes: its cells, what its slanted labels need beyond them, and its title."""
-    across = panel.values.shape[1]
-    ends = [(k + 0.5) * cell + 0.77 * letter * len(name) for k, name in enumerate(panel.columns)]
-    return max(across * cell, *ends, 0.064 * len(panel.note) + 0.1)
+def _width(table: Cells, cell: float, letter: float) -> float:
+    """Return the width in inches of the cells, the rotated labels that extend beyond them, and the note."""
+    across = table.values.shape[1]
+    ends = [(k + 0.5) * cell + 0.77 * letter * len(name) for k, name in enumerate(table.columns)]
+    return max(across * cell, *ends, 0.064 * len(table.note) + 0.1)
 
 
 def _cells(
-    axes: Axes, panel: Panel, colours: Colormap, low: float, high: float, told: Callable[[float], str] | None
+    axes: Axes, table: Cells, colours: Colormap, low: float, high: float, label: Callable[[float], str] | None
 ) -> None:
-    down, across = panel.values.shape
+    down, across = table.values.shape
     axes.set(xlim=(0, across), ylim=(down, 0))
     axes.set_facecolor(PAPER)
-    gap = 0.05 if told else 0.0
-    for (row, column), value in np.ndenumerate(panel.values):
+    gap = 0.05 if label else 0.0
+    for (row, column), value in np.ndenumerate(table.values):
         shade = colours((value - low) / (high - low))
         axes.add_patch(
             Rectangle((column + gap / 2, row + gap / 2), 1 - gap, 1 - gap, facecolor=shade, edgecolor="none")
         )
-        if told:
+        if label:
             dark = 0.299 * shade[0] + 0.587 * shade[1] + 0.114 * shade[2] < 0.55
-            text = told(float(value))
+            text = label(float(value))
             colour = "white" if dark else FAINT if text == "·" else INK
             axes.text(column + 0.5, row + 0.52, text, ha="center", va="center", size=9, color=colour)
 
 
-def _label(axes: Axes, panel: Panel, rows: Sequence[str], faint: Sequence[bool], cell: float) -> None:
+def _label_axes(axes: Axes, table: Cells, rows: Sequence[str], faint: Sequence[bool], cell: float) -> None:
     size = 9 if cell == CELL else 6.5
     axes.tick_params(length=0, pad=3)
     for side in axes.spines.values():
         side.set_visible(False)
     axes.xaxis.tick_top()
     slant: dict[str, Any] = {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
-    axes.set_xticks(np.arange(len(panel.columns)) + 0.5, list(panel.columns), size=size, color=INK, **slant)
+    axes.set_xticks(np.arange(len(table.columns)) + 0.5, list(table.columns), size=size, color=INK, **slant)
     axes.set_yticks(np.arange(len(rows)) + 0.5, list(rows), size=size, color=INK)
     for tick, is_faint in zip(axes.get_yticklabels(), faint, strict=False):
         if is_faint:

@@ -1,4 +1,4 @@
-"""What each part of a code knows of each factor, and whether a part has collapsed, in numbers and in sentences.
+"""What each part of a code knows about each factor, swaps and interpolations of the first part.
 
 Shape letters: Z latents, P parts, K factors.
 """
@@ -6,7 +6,7 @@ Shape letters: Z latents, P parts, K factors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,41 +14,112 @@ from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.supervision.parse import read_supervision
 from unweave.data.supervision.specs import Match
+from unweave.errors import UserError
 from unweave.evaluation.evaluate import ACTIVE_THRESHOLD, Evaluation, encode_dataset
-from unweave.evaluation.groups import shared_factors
+from unweave.evaluation.groups import MOST_CLASSES, group_accuracy, shared_factors
 from unweave.model import TrainedModel
-from unweave.report.images import RANGE_ROWS, adjusted_information, normalized_information
-from unweave.report.words import PARTIAL_THRESHOLD, format_number, join_words, percent, pretty
+from unweave.report.formatting import format_number, join_words, percent, pretty
+from unweave.report.images import picture
+from unweave.report.information import PARTIAL_THRESHOLD, adjusted_information, normalized_information
+from unweave.report.panel import Panel
+from unweave.report.panels.swaps import interpolations, is_grouped, split_code, swap_context
+from unweave.report.traversals import RANGE_ROWS
+from unweave.report.views import RunView
 
-NOTHING = 0.05  # share of a factor's entropy under which a part knows nothing of it
-STILL = 0.01  # variance of a latent's means under which it carries nothing (Burda et al. 2016)
+NOTHING = 0.05  # share of a factor's entropy below which a part knows nothing about it
+CONSTANT = 0.01  # variance of a latent's means below which it is inactive (Burda et al. 2016)
+MEMBERS, ACCURACY_ROWS = (1, 2, 4), 1500  # of the classification of groups
 
 
 class PartInformation(NamedTuple):
-    """What the parts know."""
+    """What the parts know about the factors."""
 
     parts: tuple[Part, ...]
     names: tuple[str, ...]  # of the factors
-    share_PK: np.ndarray  # of each factor's entropy the best latent of each part knows, chance taken off
-    counted_PK: np.ndarray  # as it is counted, for the score
-    expected_part_K: tuple[int, ...]  # the part that should know the factor, by the supervision; -1 if it does not say
+    share_PK: np.ndarray  # share of each factor's entropy that the best latent of each part knows, adjusted for chance
+    counted_PK: np.ndarray  # without the adjustment, for the score
+    expected_part_K: tuple[int, ...]  # the part in which the supervision places the factor; -1 if none
+
+    def expected(self, p: int) -> list[int]:
+        """Return the factors that are expected in this part."""
+        return [k for k, part in enumerate(self.expected_part_K) if part == p]
+
+    def name(self, p: int) -> str:
+        return pretty(self.parts[p].name)
+
+    def factors(self, factors: Sequence[int], last: str = "and") -> str:
+        return join_words([pretty(self.names[k]) for k in factors], last)
+
+    def shares(self, factors: Sequence[int], p: int) -> str:
+        return join_words([f"{pretty(self.names[k])} ({percent(float(self.share_PK[p, k]))})" for k in factors])
+
+
+def context(run: RunView) -> dict[str, Any]:
+    trained, result, split = run.trained, run.result, split_code(run.trained.representation.parts)
+    assert split is not None  # since the panel needs parts
+    known = part_information(trained, result)
+    names = [pretty(part.name) for part in known.parts]
+    can_decode = trained.representation.decode is not None
+    steps = interpolations(trained, split, seed=run.seed) if can_decode else []
+    return {
+        "title": join_words(names).capitalize(),
+        "names": names,
+        "findings": part_findings(known, inactive_parts(trained, result, run.seed)),
+        "score": score_sentence(result, known),
+        "rows": [
+            {"factor": pretty(name), "expected": expected, "shares": [float(share) for share in share_P]}
+            for name, expected, share_P in zip(known.names, known.expected_part_K, known.share_PK.T, strict=True)
+        ],
+        "swap": swap_context(trained, split, run.seed, run.side) if can_decode else None,
+        "interpolations": [(step.changes, picture(step.pixels)) for step in steps],
+        "between": "group" if is_grouped(trained) else "image",
+        "combined": is_grouped(trained) and trained.representation.encode_group is not None,
+        "first": split.first,
+        "second": split.second,
+        "accuracy": _group_accuracy(trained, run.seed),
+    }
+
+
+def _group_accuracy(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
+    """Return how well the group can be predicted; None without groups by factors, or with too many of them."""
+    by = shared_factors(trained.config.supervision, trained.data)
+    if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MOST_CLASSES:
+        return None
+    try:
+        found = group_accuracy(trained, members=MEMBERS, num_samples=ACCURACY_ROWS, seed=seed)
+    except UserError:  # a single group, or no group with several observations
+        return None
+    first, *others = [pretty(part.name) for part in trained.representation.parts]
+    lines = [
+        (f"{first} of one image" if count == 1 else f"{first} of {count} images combined", share, 0)
+        for count, share in sorted(found.content.items())
+    ]
+    return {
+        "by": join_words([pretty(trained.data.factor_names[k]) for k in by]),
+        "lines": [*lines, (f"{join_words(others)} of one image", found.style, 1)],
+        "chance": found.chance,
+        "classes": found.classes,
+        "rows": found.rows,
+        "first": first,
+        "second": join_words(others),
+    }
 
 
 def part_information(trained: TrainedModel, result: Evaluation) -> PartInformation:
-    """How much of each factor each part's best latent knows."""
+    """Return how much the best latent of each part knows about each factor."""
     parts = trained.representation.parts
     ends = np.cumsum([part.size for part in parts])
     share_PK, counted_PK = (
         np.stack([known_ZK[end - part.size : end].max(0) for part, end in zip(parts, ends, strict=True)])
         for known_ZK in (adjusted_information(result), normalized_information(result))
     )
-    unowned = (-1,) * len(result.factor_names)
-    owners = owners_of(trained.config.supervision, trained.data) if len(parts) == 2 else unowned
-    return PartInformation(parts, result.factor_names, share_PK, counted_PK, owners)
+    none = (-1,) * len(result.factor_names)
+    expected = expected_parts(trained.config.supervision, trained.data) if len(parts) == 2 else none
+    return PartInformation(parts, result.factor_names, share_PK, counted_PK, expected)
 
 
-def owners_of(supervision: str, data: Dataset) -> tuple[int, ...]:
-    """The part each factor belongs to: 0 what groups share, 1 what differs in them, -1 what nothing is said of."""
+def expected_parts(supervision: str, data: Dataset) -> tuple[int, ...]:
+    """Return for each factor 0 if groups share it, 1 if it varies within groups, -1 if the supervision says neither."""
     first, spec = shared_factors(supervision, data), read_supervision(supervision, data)
     if not first:
         return (-1,) * len(data.factor_names)
@@ -57,24 +128,8 @@ def owners_of(supervision: str, data: Dataset) -> tuple[int, ...]:
     return tuple(0 if k in first else 1 if k in second else -1 for k in range(len(data.factor_names)))
 
 
-# --- sentences -----------------------------------------------------------------------------------------------------
-
-
-def part_findings(known: PartInformation, dead: dict[int, str]) -> list[str]:
-    """What ended up in which part; a part that has collapsed is told first. `dead` are parts and why they are."""
-    said, collapsed = [], set()
-    for p in range(len(known.parts)):
-        if why := dead.get(p) or _knows_nothing(known, p):
-            said.append(f"The {pretty(known.parts[p].name)} has collapsed: {why}.")
-            said += [] if 1 - p in dead else _taken_over(known, p)
-            collapsed.add(p)
-        else:
-            said += _narrowed(known, p)
-    return said + _holds(known, collapsed) + _leaks(known, collapsed, set(dead)) + _lost(known)
-
-
-def dead_parts(trained: TrainedModel, result: Evaluation, seed: int) -> dict[int, str]:
-    """The parts none of whose latents carries anything, and how that shows."""
+def inactive_parts(trained: TrainedModel, result: Evaluation, seed: int) -> dict[int, str]:
+    """Return the parts of which all latents are inactive, each with the reason."""
     parts, found, start = trained.representation.parts, {}, 0
     for p, part in enumerate(parts):
         here = slice(start, start + part.size)
@@ -85,100 +140,103 @@ def dead_parts(trained: TrainedModel, result: Evaluation, seed: int) -> dict[int
         if not result.active[here].any():
             carries = "carries" if part.size > 1 else "does not carry"
             found[p] = f"{which} {carries} more than {ACTIVE_THRESHOLD} nats about an image"
-        elif np.isnan(result.latent_information[here]).all() and _is_still(trained, here, seed):
+        elif np.isnan(result.latent_information[here]).all() and _is_constant(trained, here, seed):
             differs = "differs" if part.size > 1 else "does not differ"
-            found[p] = f"{which} {differs} between images (variance below {STILL})"
+            found[p] = f"{which} {differs} between images (variance below {CONSTANT})"
     return found
 
 
-def _is_still(trained: TrainedModel, here: slice, seed: int) -> bool:
+def _is_constant(trained: TrainedModel, here: slice, seed: int) -> bool:
     codes = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed).codes
-    return bool((codes[:, here].var(0) < STILL).all())
+    return bool((codes[:, here].var(0) < CONSTANT).all())
 
 
-def _owned(known: PartInformation, p: int) -> list[int]:
-    return [k for k, owner in enumerate(known.expected_part_K) if owner == p]
+# --- sentences -----------------------------------------------------------------------------------------------------
 
 
-def _told(known: PartInformation, factors: Sequence[int], last: str = "and") -> str:
-    return join_words([pretty(known.names[k]) for k in factors], last)
+def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]:
+    """Return sentences about what each part knows, starting with parts that have collapsed.
 
-
-def _with_shares(known: PartInformation, factors: Sequence[int], p: int) -> str:
-    return join_words([f"{pretty(known.names[k])} ({percent(float(known.share_PK[p, k]))})" for k in factors])
+    `inactive` are parts with the reason, as from `inactive_parts`.
+    """
+    sentences, collapsed = [], set()
+    for p in range(len(known.parts)):
+        if reason := inactive.get(p) or _knows_nothing(known, p):
+            sentences.append(f"The {known.name(p)} has collapsed: {reason}.")
+            sentences += [] if 1 - p in inactive else _held_by_other(known, p)
+            collapsed.add(p)
+        else:
+            sentences += _partly_collapsed(known, p)
+    return sentences + _holds(known, collapsed) + _leaks(known, collapsed, set(inactive)) + _lost(known)
 
 
 def _knows_nothing(known: PartInformation, p: int) -> str:
-    """Of factors that belong there; where none is known to, silence is no sign."""
-    owned = _owned(known, p)
-    if owned and all(known.share_PK[p, k] < NOTHING for k in owned):
-        return f"it knows nothing of {_told(known, owned, 'or')}"
+    expected = known.expected(p)
+    if expected and all(known.share_PK[p, k] < NOTHING for k in expected):
+        return f"it knows nothing about {known.factors(expected, 'or')}"
     return ""
 
 
-def _taken_over(known: PartInformation, p: int) -> list[str]:
-    """Whether the other part holds what a collapsed one should."""
+def _held_by_other(known: PartInformation, p: int) -> list[str]:
+    """Say whether the other part knows what a collapsed one should."""
     if len(known.parts) != 2:
         return []
-    taken = [k for k in _owned(known, p) if known.share_PK[1 - p, k] >= PARTIAL_THRESHOLD]
-    names = join_words([pretty(part.name) for part in known.parts]).capitalize()
-    other = pretty(known.parts[1 - p].name)
-    return [f"{names} are both in the {other}: it knows {_with_shares(known, taken, 1 - p)}."] if taken else []
+    held = [k for k in known.expected(p) if known.share_PK[1 - p, k] >= PARTIAL_THRESHOLD]
+    both, other = join_words([known.name(0), known.name(1)]).capitalize(), known.name(1 - p)
+    return [f"{both} are both in the {other}: it knows {known.shares(held, 1 - p)}."] if held else []
 
 
-def _narrowed(known: PartInformation, p: int) -> list[str]:
-    owned = _owned(known, p)
-    left = [k for k in owned if known.share_PK[p, k] >= NOTHING]
-    if len(owned) < 2 or len(left) != 1:
+def _partly_collapsed(known: PartInformation, p: int) -> list[str]:
+    expected = known.expected(p)
+    left = [k for k in expected if known.share_PK[p, k] >= NOTHING]
+    if len(expected) < 2 or len(left) != 1:
         return []
-    gone = [k for k in owned if k not in left]
-    name = pretty(known.parts[p].name)
-    return [f"The {name} has collapsed to {_told(known, left)}: it knows nothing of {_told(known, gone, 'or')}."]
+    gone = known.factors([k for k in expected if k not in left], "or")
+    return [f"The {known.name(p)} has collapsed to {known.factors(left)}: it knows nothing about {gone}."]
 
 
 def _holds(known: PartInformation, collapsed: set[int]) -> list[str]:
-    said = []
-    for p, part in enumerate(known.parts):
-        held = [k for k in _owned(known, p) if known.share_PK[p, k] >= PARTIAL_THRESHOLD]
+    sentences = []
+    for p in range(len(known.parts)):
+        held = [k for k in known.expected(p) if known.share_PK[p, k] >= PARTIAL_THRESHOLD]
         if held and p not in collapsed:
-            said.append(f"The {pretty(part.name)} holds {_with_shares(known, held, p)}.")
-    return said
+            sentences.append(f"The {known.name(p)} knows {known.shares(held, p)}.")
+    return sentences
 
 
-def _leaks(known: PartInformation, collapsed: set[int], dead: set[int]) -> list[str]:
-    """Factors of a living part that the other one, if it carries anything, knows too."""
-    said = []
+def _leaks(known: PartInformation, collapsed: set[int], inactive: set[int]) -> list[str]:
+    """Name the factors that the wrong part knows too."""
+    sentences = []
     for p in range(len(known.parts) if len(known.parts) == 2 else 0):
-        leaked = [k for k in _owned(known, p) if known.share_PK[1 - p, k] >= PARTIAL_THRESHOLD]
-        if leaked and p not in collapsed and 1 - p not in dead:
-            other = pretty(known.parts[1 - p].name)
-            said.append(f"What should not be there, the {other} knows {_with_shares(known, leaked, 1 - p)}.")
-    return said
+        leaked = [k for k in known.expected(p) if known.share_PK[1 - p, k] >= PARTIAL_THRESHOLD]
+        if leaked and p not in collapsed and 1 - p not in inactive:
+            sentences.append(f"Leakage: the {known.name(1 - p)} also knows {known.shares(leaked, 1 - p)}.")
+    return sentences
 
 
 def _lost(known: PartInformation) -> list[str]:
-    lost = [
-        k
-        for k, owner in enumerate(known.expected_part_K)
-        if owner >= 0 and (known.share_PK[:, k] < PARTIAL_THRESHOLD).all()
-    ]
-    return [f"No part tells much of {_told(known, lost, 'or')}."] if lost else []
+    best_K = known.share_PK.max(0)
+    lost = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
+    return [f"No part knows much about {known.factors(lost, 'or')}."] if lost else []
 
 
 def score_sentence(result: Evaluation, known: PartInformation) -> str:
-    """Group-MIG: as it was scored, or else from the same table of information."""
+    """Explain the group-MIG of the run, computed here if it is not among its scores."""
     value = result.scores.get("group_mig", group_gap(known))
     if not np.isfinite(value):
         return ""
-    meaning = "1 is every factor in its own part alone, 0 no difference, −1 in the other"
-    return f"Group-MIG is {format_number(value)}: {meaning}."
+    meaning = "1 if every factor is in its own part only, 0 if there is no difference, −1 if it is in the other part"
+    return f"Group-MIG is {format_number(value)} ({meaning})."
 
 
 def group_gap(known: PartInformation) -> float:
-    """How much more a factor's own part knows of it than the others, mean over the factors; NaN if none has one."""
+    """Return how much more the expected part knows about a factor than the others, as a mean over factors, or NaN."""
     gaps = [
         known.counted_PK[p, k] - np.delete(known.counted_PK[:, k], p).max()
         for k, p in enumerate(known.expected_part_K)
         if p >= 0
     ]
     return float(np.mean(gaps)) if gaps else float("nan")
+
+
+PANEL = Panel("parts", "Parts of the code", "run", context, needs=("parts",))

@@ -1,0 +1,156 @@
+"""Accuracy of models that predict classes.
+
+Shape letters: N observations, V classes, L labels, Z latents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unweave.contract import Part
+from unweave.data.supervision.label_mapping import label_mappings, labelled_set
+from unweave.data.supervision.labels import LabelledSet
+from unweave.evaluation.groups import ContentLeakage, content_leakage
+from unweave.model import TrainedModel
+from unweave.report.formatting import percent, pretty
+
+MAX_ROWS = 3000  # number of observations that are classified
+_CHUNK = 512
+
+
+class ClassPart(NamedTuple):
+    """The coordinates of the code that are the probabilities of one factor's classes."""
+
+    title: str  # the factor, or the part
+    start: int
+    names: list[str]  # of the classes
+
+
+class ClassAccuracy(NamedTuple):
+    """Accuracy for one labelled factor."""
+
+    title: str
+    names: list[str]  # of the classes
+    rows: int
+    held_out: bool  # measured on observations without a label; otherwise all have one
+    accuracy: float
+    chance: float  # accuracy of the most frequent class
+    confusion_VV: np.ndarray  # share of the observations of each class (row) that are assigned each class (column)
+    leak: ContentLeakage | None  # accuracy of a linear classifier on the class part and on the rest of the code
+    labelled: int = 0  # number of observations with a label in training
+
+    def most_frequent_errors(self, most: int = 3) -> str:
+        errors_VV = self.confusion_VV - np.diag(np.diag(self.confusion_VV))
+        order = np.argsort(-errors_VV, axis=None, kind="stable")[:most]
+        pairs = [(int(i) // len(self.names), int(i) % len(self.names)) for i in order]
+        named = [
+            f"{self.names[true]} taken for {self.names[guess]} ({percent(errors_VV[true, guess])})"
+            for true, guess in pairs
+            if errors_VV[true, guess] > 0
+        ]
+        return f"Most frequent errors: {', '.join(named)}." if named else "There are no errors."
+
+
+def class_parts(trained: TrainedModel) -> list[ClassPart]:
+    """Return the categorical parts of the code, named after the labelled factors if the class counts match."""
+    found: list[ClassPart] = []
+    start, labels, parts = 0, label_names(trained), trained.representation.parts
+    label_numbers = _label_numbers(parts, [len(names) for _, names in labels])
+    for part in parts:
+        if part.classes:
+            label, numbers = label_numbers[len(found)], [str(v) for v in range(part.size)]
+            title, names = (pretty(part.name), numbers) if label is None else labels[label]
+            found.append(ClassPart(title, start, names))
+        start += part.size
+    return found
+
+
+def _label_numbers(parts: Sequence[Part], sizes: list[int]) -> list[int | None]:
+    """Return the label of each class part: as declared, or in order if all class counts match."""
+    classes = [part for part in parts if part.classes]
+    if any(part.label is not None for part in classes):
+        return [part.label for part in classes]
+    match = [part.size for part in classes] == sizes
+    return [number if match else None for number in range(len(classes))]
+
+
+def label_names(trained: TrainedModel) -> list[tuple[str, list[str]]]:
+    """Return each labelled factor with the names of its classes."""
+    used = _labelled(trained)
+    return [] if used is None else [(pretty(mapping.factor), mapping.names()) for mapping in label_mappings(used)]
+
+
+def _labelled(trained: TrainedModel) -> LabelledSet | None:
+    return labelled_set(trained.data, trained.config.supervision, trained.config.seed)
+
+
+def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
+    """Return the accuracy for each labelled factor; [] without labels or a classifier."""
+    used, classify = _labelled(trained), trained.representation.classify
+    if used is None or classify is None:
+        return []
+    index_N, labels_NL, held_out = unlabelled(used, seed)
+    guesses_NL = map_batches(lambda images: torch.stack([p.argmax(1) for p in classify(images)], 1), trained, index_N)
+    codes_NZ = map_batches(trained.representation.require("encode"), trained, index_N)
+    found = []
+    for number, (title, names) in enumerate(label_names(trained)):
+        known = labels_NL[:, number] >= 0
+        if known.any():
+            truth_N, guess_N = labels_NL[known, number], guesses_NL[known, number].astype(np.int64)
+            found.append(
+                ClassAccuracy(
+                    title,
+                    names,
+                    rows=len(truth_N),
+                    held_out=held_out,
+                    accuracy=float((truth_N == guess_N).mean()),
+                    chance=float(np.bincount(truth_N).max() / len(truth_N)),
+                    confusion_VV=_confusion(truth_N, guess_N, len(names)),
+                    leak=_leakage(trained, codes_NZ[known], truth_N, seed),
+                    labelled=int((used.table[1][:, number] >= 0).sum()),
+                )
+            )
+    return found
+
+
+def unlabelled(used: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
+    """Return random observations without a label, their labels without mistakes, and True.
+
+    If all observations have a label, return random labelled ones and False.
+    """
+    everything = used.spec._replace(n=used.data.size, noise=0.0, balanced=False)
+    index_N, labels_NL = LabelledSet(used.data, everything, used.seed).table
+    left = torch.isin(index_N, used.table[0], invert=True)
+    held_out = bool(left.any())
+    rows = left.nonzero()[:, 0] if held_out else torch.arange(len(index_N), device=left.device)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MAX_ROWS].to(rows.device)
+    return index_N[rows[order]], labels_NL[rows[order]].cpu().numpy(), held_out
+
+
+def map_batches(function: Callable[[Tensor], Tensor], trained: TrainedModel, index_N: Tensor) -> np.ndarray:
+    """Return the values of a function of images for these observations."""
+    with torch.no_grad():
+        found = [function(trained.data.images(part)).float().cpu() for part in index_N.split(_CHUNK)]
+    return torch.cat(found).numpy()
+
+
+def _leakage(trained: TrainedModel, codes_NZ: np.ndarray, truth_N: np.ndarray, seed: int) -> ContentLeakage | None:
+    """Return how well the class can be predicted from style; None without style or with too few observations."""
+    part_Z = [part for part in trained.representation.parts for _ in range(part.size)]
+    is_class = np.array([part.classes for part in part_Z], dtype=bool)
+    is_style = np.array([not (part.classes or part.follows) for part in part_Z], dtype=bool)
+    counts = np.bincount(truth_N)
+    if not is_class.any() or not is_style.any() or (counts > 0).sum() < 2 or counts.max() < 2:
+        return None
+    return content_leakage(codes_NZ[:, is_class], codes_NZ[:, is_style], truth_N, seed)
+
+
+def _confusion(truth_N: np.ndarray, guess_N: np.ndarray, classes: int) -> np.ndarray:
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (truth_N, guess_N), 1.0)
+    return counts / np.maximum(counts.sum(1, keepdims=True), 1.0)

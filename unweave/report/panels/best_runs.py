@@ -1,0 +1,65 @@
+"""The best run of each method: its latents and the command that repeats it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unweave.config import read_config
+from unweave.errors import UserError
+from unweave.evaluation.evaluate import evaluate
+from unweave.methods import METHODS
+from unweave.model import load
+from unweave.report.formatting import format_number, short_title
+from unweave.report.panel import Panel
+from unweave.report.sweep_summary import Family, sign
+from unweave.report.traversals import latent_rows
+from unweave.report.views import SweepView
+from unweave.runs import RunFolder
+
+
+def context(sweep: SweepView) -> dict[str, Any]:
+    score = sweep.leading_score
+    assert score is not None  # since the panel needs a ranking
+    return {
+        "title": "The best run of each method" if sweep.several else "The best run",
+        "runs": [_best(sweep, family, score) for family in sweep.families],
+        "score": short_title(score),
+        "repeated": sweep.repeated,
+    }
+
+
+def _best(sweep: SweepView, family: Family, score: str) -> dict[str, Any]:
+    scored = [(group, sign(score) * values) for group in family.groups if len(values := group.scores(score))]
+    if not scored:
+        return {"name": family.name, "run": None, "latents": []}
+    group, values = max(scored, key=lambda pair: pair[1].max())
+    row = sweep.frame.loc[values.idxmax()]
+    return {
+        "name": family.name,
+        "label": ", ".join(word for word in (group.label, f"seed {row['seed']}") if word),
+        "run": row["run"],
+        "value": format_number(float(row[score]), 3),
+        "median": format_number(float(group.scores(score).median()), 3),
+        "seeds": len(values),
+        "of": sum(len(found) for _, found in scored),
+        **_shown(row["run"]),
+    }
+
+
+def _shown(path: str) -> dict[str, Any]:
+    """Return the latents and the command of a run, or a note if its folder is missing or damaged."""
+    shown: dict[str, Any] = {"latents": [], "command": None, "note": ""}
+    try:
+        config = read_config(RunFolder.open(path))
+        shown["command"] = config.command() if config.method in METHODS else None
+        trained = load(path)
+        latents = latent_rows(trained, evaluate(trained, metrics=(), save=False), seed=0, starts=1)
+        shown["latents"] = [row for row in latents if row["active"]]
+        if not shown["latents"]:
+            shown["note"] = "No latent is active." if latents else "This method has no decoder."
+    except UserError as error:
+        shown["note"] = f"The run cannot be shown: {error}."
+    return shown
+
+
+PANEL = Panel("best_runs", "The best runs", "sweep", context, needs=("ranking",))

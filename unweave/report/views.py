@@ -1,0 +1,165 @@
+"""The data of each kind of page: what its panels show, and the conditions that a panel can declare as needs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from unweave.evaluation.evaluate import Evaluation, evaluate
+from unweave.model import TrainedModel, checkpoint_step, load
+from unweave.report.charts.curves import Curve, read_curves
+from unweave.report.charts.published_strips import ScoreStrips
+from unweave.report.class_accuracy import ClassAccuracy, class_accuracies
+from unweave.report.information import coordinate_names
+from unweave.report.sweep_summary import Family, check_frame, families, leading_score
+from unweave.report.traversals import latent_rows
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run on a page."""
+
+    trained: TrainedModel
+    result: Evaluation
+    curves: Mapping[str, Curve]
+    step: int  # number of training steps done
+    seed: int = 0  # of the images that are drawn
+    number: int = 0  # position on the page; decides the colour
+    label: str = ""
+    starts: int = 3  # number of start images of a traversal
+    several: bool = False  # other runs are on the same page
+
+    @property
+    def side(self) -> int:
+        """Number of images along one side of a grid."""
+        return 6 if self.starts > 1 else 4
+
+    @property
+    def active(self) -> tuple[int, int]:
+        """Number of active latents and of all latents, without probabilities of classes."""
+        counted = [not is_class for _, is_class in coordinate_names(self.trained)]
+        return int(self.result.active[counted].sum()), sum(counted)
+
+    @cached_property
+    def latents(self) -> list[dict[str, Any]]:
+        return latent_rows(self.trained, self.result, self.seed, self.starts)
+
+    @cached_property
+    def accuracies(self) -> list[ClassAccuracy]:
+        return class_accuracies(self.trained, self.seed)
+
+    def replace(self, **changes: Any) -> RunView:
+        return replace(self, **changes)
+
+
+def view_run(run: str | Path | TrainedModel, *, number: int = 0, seed: int = 0, device: str = "cpu") -> RunView:
+    """Load a run and compute its scores, which are saved in its folder if it is writable."""
+    trained = run if isinstance(run, TrainedModel) else load(run, device=device)
+    result = evaluate(trained, seed=seed, save=os.access(trained.folder.path, os.W_OK))
+    curves = read_curves(trained.folder.logs(), number)
+    return RunView(trained, result, curves, checkpoint_step(trained.folder), seed, number)
+
+
+class ComparisonView(NamedTuple):
+    """Several runs on one page."""
+
+    runs: Sequence[RunView]
+
+    @property
+    def same_data(self) -> bool:
+        configs = [run.trained.config for run in self.runs]
+        return len({(c.data, json.dumps(c.data_options, sort_keys=True)) for c in configs}) == 1
+
+
+@dataclass(frozen=True)
+class SweepView:
+    """All runs of a sweep, one row each."""
+
+    frame: pd.DataFrame
+
+    @cached_property
+    def families(self) -> list[Family]:
+        return families(self.frame)
+
+    @property
+    def several(self) -> bool:
+        return len(self.families) > 1
+
+    @property
+    def repeated(self) -> bool:
+        """Whether any setting has several seeds."""
+        return any(len(group.runs) > 1 for family in self.families for group in family.groups)
+
+    @property
+    def diverged(self) -> int:
+        return int(self.frame["diverged"].notna().sum())
+
+    @cached_property
+    def leading_score(self) -> str | None:
+        return leading_score(self.frame)
+
+    @property
+    def scores(self) -> list[str]:
+        """The scores with at least one value."""
+        return [name for name in self.frame.attrs["scores"] if np.isfinite(self.frame[name]).any()]
+
+
+def view_sweep(frame: pd.DataFrame) -> SweepView:
+    return SweepView(check_frame(frame))
+
+
+class StudyTables(NamedTuple):
+    """The text of a study's page; every cell is text."""
+
+    title: str
+    paper: str
+    question: str
+    facts: Sequence[str]
+    notes: Sequence[str]
+    legend: Sequence[tuple[str, str]]  # provenance and its meaning
+    heads: Sequence[str]
+    rows: Sequence[tuple[bool, Sequence[str]]]  # whether the row is a family, and its cells
+    comparison_headers: Sequence[str]
+    comparison: Sequence[Sequence[str]]
+    sources: Sequence[str]  # of published numbers; the last cell of a comparison is a position in this list, from 1
+
+
+class StudyView(NamedTuple):
+    """A study with its published numbers."""
+
+    tables: StudyTables
+    plots: Sequence[ScoreStrips]
+
+
+NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "run": {
+        "factors": lambda run: bool(run.result.factor_names),
+        "decoder": lambda run: run.trained.representation.decode is not None,
+        "parts": lambda run: len(parts := run.trained.representation.parts) > 1 and not any(p.classes for p in parts),
+        "classes": lambda run: _has_classes(run),
+        "two latents": lambda run: run.trained.representation.latents == 2,
+        "log": lambda run: bool(run.curves),
+    },
+    "comparison": {
+        "differences": lambda page: len({json.dumps(run.trained.config.shown_settings()) for run in page.runs}) > 1,
+        "log": lambda page: any(run.curves for run in page.runs),
+    },
+    "sweep": {"scores": lambda sweep: bool(sweep.scores), "ranking": lambda sweep: sweep.leading_score is not None},
+    "study": {
+        "published numbers": lambda study: bool(study.tables.comparison),
+        "scores": lambda study: bool(study.plots),
+    },
+}
+
+
+def _has_classes(run: RunView) -> bool:
+    what = run.trained.representation
+    return any(part.classes for part in what.parts) or what.classify is not None or what.cluster is not None
