@@ -6,21 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.doc_code import check_command, check_python, commands, python_blocks
-from unweave.data import DATASETS
-from unweave.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-REFERENCE = ROOT / "docs" / "reference"
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`[^`\n]*`|^ {4}.*$", re.MULTILINE)
-HEADINGS = {
-    "metrics": [
-        "Idea", "Equation", "Usage", "Edge cases", "Differences from the paper and from other implementations",
-        "Checked against",
-    ],
-    "data": ["What it is", "Factors", "Usage", "How it is made", "Licence and source", "Known traps"],
-}  # fmt: skip
-NAMES = {"metrics": METRICS, "data": DATASETS}
 GUIDE = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 ALL_PAGES = sorted([*GUIDE, *(str(p.relative_to(ROOT)) for p in ROOT.glob("benchmarks/**/*.md"))])
 LONGEST_LINE = 250
@@ -38,21 +27,6 @@ BANNED = {
 
 def read(page):
     return (ROOT / page).read_text()
-
-
-@pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder, names in NAMES.items() for name in names])
-def test_reference_page(folder, name):
-    text = (REFERENCE / folder / f"{name}.md").read_text()
-    found = [line[3:].strip() for line in text.splitlines() if line.startswith("## ")]
-    assert found == HEADINGS[folder]
-    sections = text.split("\n## ")[1:]
-    assert all(len(section.split("\n", 1)[1].strip()) > 20 for section in sections), "an empty section"
-    assert "<!--" not in text, "an unwritten section"
-
-
-def test_each_reference_page_has_a_subject():
-    for folder, names in NAMES.items():
-        assert {p.stem for p in (REFERENCE / folder).glob("*.md")} == set(names)
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)

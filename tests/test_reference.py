@@ -12,12 +12,14 @@ import typer.main
 import unweave
 from tests.helpers.doc_code import commands, python_blocks
 from unweave.cli.app import app
-from unweave.contract import hyper_params, stages, static_arguments
-from unweave.methods import METHODS, variant
+from unweave.config.settings import all_settings
+from unweave.data import DATASETS
+from unweave.methods import METHODS
+from unweave.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
-REGISTRIES = {"methods": METHODS}
+REGISTRIES = {"methods": METHODS, "metrics": METRICS, "data": DATASETS}
 HEADINGS = {
     "methods": [
         "Idea", "Loss", "Settings", "Example", "Logged quantities", "Results",
@@ -27,10 +29,10 @@ HEADINGS = {
         "Idea", "Definition", "Settings", "Example", "Edge cases", "Differences from other implementations",
         "Verification", "References",
     ],
-    "data": ["Description", "Factors", "Example", "Construction", "Limits", "Licence and references"],
+    "data": ["Description", "Factors", "Settings", "Example", "Construction", "Limits", "Licence and references"],
 }  # fmt: skip
 PAGES = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry]
-FILES = sorted(str(path.relative_to(REFERENCE)) for path in (REFERENCE / "methods").rglob("*.md"))
+FILES = sorted(str(path.relative_to(REFERENCE)) for path in REFERENCE.rglob("*.md"))
 
 
 def read(kind, name):
@@ -65,12 +67,20 @@ def test_pages_and_index_are_complete(kind):
 @pytest.mark.parametrize("name", METHODS)
 def test_settings_of_a_method(name):
     """The table has every setting of every stage of the method, its default, and whether it accepts a schedule."""
-    traced = {key: p for stage in stages(METHODS[name]) for key, p in hyper_params(stage).items()}
-    fixed = {key: p for stage in stages(METHODS[name]) for key, p in static_arguments(stage).items()}
+    fixed, traced = all_settings(METHODS[name])
     expected = {key: (p.default, "yes") for key, p in traced.items()}
     expected |= {key: (p.default, "") for key, p in fixed.items()}
     rows = table_rows(read("methods", name), "Settings")
     assert {key: (default_value(default), schedule) for key, default, schedule, _ in rows} == expected
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, name in PAGES if kind != "methods"])
+def test_settings_of_a_metric_or_data_set(kind, name):
+    function = METRICS[name].function if kind == "metrics" else DATASETS[name]
+    parameters = inspect.signature(function).parameters.values()
+    expected = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    rows = table_rows(read(kind, name), "Settings")
+    assert {key: default_value(default) for key, default, *_ in rows if key in expected} == expected
 
 
 def default_value(text):
@@ -103,7 +113,5 @@ def test_python_examples_use_present_settings(page):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "uw.train":
                 keywords = {keyword.arg for keyword in node.keywords} - set(inspect.signature(unweave.train).parameters)
-                cls = variant(METHODS[ast.literal_eval(node.args[0])], dict.fromkeys(keywords, ""))
-                assert keywords <= {
-                    key for stage in stages(cls) for key in (*hyper_params(stage), *static_arguments(stage))
-                }
+                fixed, traced = all_settings(METHODS[ast.literal_eval(node.args[0])], keywords)
+                assert keywords <= {*fixed, *traced}
