@@ -1,12 +1,12 @@
-"""The run folder on disk: write, read, list. Every write is atomic, loading never executes code.
+"""The run folder on disk. Every write is atomic; loading never executes code.
 
-runs/<name>/config.json               everything needed to repeat the run
-           model.json                 what the model takes and what its classes are called
-           log.jsonl                  one record a line
-           checkpoint.safetensors     the whole training state, replaced as training goes on
-           weights.safetensors        the finished model
-           time.json                  what training it took, and on what
-           scores.json, samples/      what evaluation and report add
+runs/<name>/config.json               the configuration, complete, to repeat the run
+           model.json                 form of the data and names of the classes
+           log.jsonl                  one record per line
+           checkpoint.safetensors     the latest training state
+           weights.safetensors        the weights of the finished model
+           time.json                  training time and device
+           scores.json, samples/      written by evaluation and reports
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 from unweave.version import __version__
 
 CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """The file holds either its old content or all of the new one, whatever happens meanwhile."""
+    """Write a file such that it has either its old or its complete new content, even if the process is killed."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             file.write(content)
@@ -49,12 +49,27 @@ def write_atomic(path: Path, content: bytes) -> None:
         except BaseException as error:
             os.unlink(file.name)
             if isinstance(error, OSError):
-                error.filename = str(path)  # a full disk does not say by itself where it is full
+                error.filename = str(path)  # missing in the error of a full disk
             raise
 
 
+def damaged(run: Path | str, fault: str) -> UserError:
+    return UserError(f"run '{run}' is damaged: {fault}", argument="run", value=str(run), accepted="an intact run folder")
+
+
+def folder_exists(path: Path | str) -> UserError:
+    return invalid("out", str(path), "a new folder, but this one exists", hint="choose another, or continue with --resume")
+
+
+def unwritable(path: Path | str, error: OSError) -> UserError:
+    message = f"out '{path}' cannot be written: {error.strerror or error}; choose another place"
+    return UserError(message, argument="out", value=str(path), accepted="a place that can be written")
+
+
 class RunFolder:
-    """One run on disk."""
+    """The folder of one run."""
+
+    on_disk = True
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -63,33 +78,31 @@ class RunFolder:
     def create(
         cls, path: Path | str, config: Mapping[str, Any], model_info: Mapping[str, Any] | None = None
     ) -> RunFolder:
-        """A new folder with its configuration and a note on its model; nothing is left behind if that fails."""
+        """Create a folder with the configuration and a description of the model; leave nothing behind on failure."""
         folder = cls(path)
         if folder.path.exists():
-            raise UserError(f"out '{path}' exists already; give another name, or resume it with --resume")
+            raise folder_exists(path)
         missing = [p for p in (folder.path, *folder.path.parents) if not p.exists()]
         try:
             folder.path.mkdir(parents=True)
             if model_info is not None:
                 folder.write_json("model.json", model_info)
-            folder.write_json("config.json", config)  # last: it is what makes a folder a run
+            folder.write_json("config.json", config)  # last, because it makes the folder a run
         except OSError as error:
             if missing and missing[-1].exists():
                 shutil.rmtree(missing[-1], ignore_errors=True)
-            raise UserError(
-                f"out '{path}' cannot be written: {error.strerror or error}; choose another folder"
-            ) from error
+            raise unwritable(path, error) from error
         return folder
 
     @classmethod
     def open(cls, path: Path | str) -> RunFolder:
-        """An existing run; damaged ones are refused here with one clear line."""
+        """Return the folder of an existing run; raise if it is not one, or if its config.json is damaged."""
         folder = cls(path)
         if not folder.has("config.json"):
-            raise UserError(f"run '{path}' is not a run folder (it has no config.json)")
+            raise invalid("run", str(path), "a run folder, which contains config.json")
         stored = folder.read_json("config.json")
         if not isinstance(stored, dict) or "method" not in stored:
-            raise UserError(f"run '{path}' is damaged: config.json does not describe a run")
+            raise damaged(path, "config.json does not describe a run")
         return folder
 
     @property
@@ -98,20 +111,20 @@ class RunFolder:
 
     @property
     def training_time(self) -> dict[str, Any]:
-        """Seconds of training, how many models shared them and the device's name; nothing if that was not noted."""
+        """Seconds of training, number of models trained in them, and name of the device; {} if not stored."""
         found = self.read_json("time.json") if self.has("time.json") else {}
         return found if isinstance(found, dict) else {}
 
     @property
     def model_info(self) -> dict[str, Any] | None:
-        """What the model takes and its classes' names; None of a run from before that was written down."""
+        """Form of the data and names of the classes; None for runs written before these were stored."""
         return self.read_json("model.json") if self.has("model.json") else None
 
     def read_json(self, name: str) -> Any:
         try:
             return json.loads((self.path / name).read_text())
         except (ValueError, OSError) as error:
-            raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+            raise damaged(self.path, f"{name} cannot be read ({error})") from error
 
     def write_json(self, name: str, content: Any) -> None:
         write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
@@ -119,16 +132,16 @@ class RunFolder:
     def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
         """Write tensors and text metadata as one safetensors file."""
         flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
-        # One entry only: safetensors writes several in random order, and equal runs should be equal files.
+        # One entry only: safetensors writes several in random order, but the files of equal runs should be equal.
         write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **about})}))
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-        """Return the tensors and the metadata of a file; names used by older versions are replaced."""
+        """Return the tensors and the metadata of a file; names from older versions are replaced."""
         about, path = self.read_metadata(name), self.path / name
         try:
             tensors = load_tensors(path.read_bytes())
         except (SafetensorError, OSError, ValueError) as error:
-            raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+            raise damaged(self.path, f"{name} cannot be read ({error})") from error
         return tensors if "format" in about else {current_name(n): t for n, t in tensors.items()}, about
 
     def read_metadata(self, name: str) -> dict[str, str]:
@@ -136,7 +149,7 @@ class RunFolder:
             with safe_open(self.path / name, framework="pt") as file:
                 return json.loads((file.metadata() or {}).get("about", "{}"))
         except (SafetensorError, OSError, ValueError) as error:
-            raise UserError(f"run '{self.path}' is damaged: {name} cannot be read ({error})") from error
+            raise damaged(self.path, f"{name} cannot be read ({error})") from error
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -155,7 +168,7 @@ class RunFolder:
         return [{current_name(name): value for name, value in record.items()} for record in records]
 
     def truncate_log(self, stage: int, step: int) -> None:
-        """Forget what was logged after this point: a resumed run writes it again."""
+        """Remove the records after this position; a resumed run writes them again."""
         kept = [r for r in self.logs() if (r["stage"], r["step"]) <= (stage, step)]
         write_atomic(self.path / "log.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
 
@@ -176,8 +189,15 @@ def current_name(name: str) -> str:
     )
 
 
+def list_runs(root: Path | str) -> list[RunFolder]:
+    """Return the run folders directly below a folder, sorted by name."""
+    return [RunFolder(p.parent) for p in sorted(Path(root).glob("*/config.json"))]
+
+
 class MemoryRun(RunFolder):
-    """A run that is not written to disk: its log records are kept in `records`, its checkpoints nowhere."""
+    """A run without a folder: its log records are kept in `records`, and it has no checkpoints."""
+
+    on_disk = False
 
     def __init__(self) -> None:
         super().__init__(Path())
@@ -202,16 +222,11 @@ class MemoryRun(RunFolder):
         pass
 
 
-def list_runs(root: Path | str) -> list[RunFolder]:
-    """The runs directly below a folder, by name."""
-    return [RunFolder(p.parent) for p in sorted(Path(root).glob("*/config.json"))]
-
-
 @contextmanager
 def record_training_time(folders: Sequence[RunFolder], device: str) -> Iterator[Callable[[], None]]:
-    """Note in each run's folder the seconds these took together, interrupted or not; parts of a run add up.
+    """Store the seconds that these runs took together, added to those before an interruption.
 
-    What it gives notes them at once, to be called at every checkpoint: that is all that is left of a killed run.
+    Yields a function that stores them at once; call it at each checkpoint, so that a killed run has them too.
     """
     name = torch.cuda.get_device_name(device) if device.startswith("cuda") else device
     before = [folder.training_time.get("seconds", 0.0) for folder in folders]
@@ -221,7 +236,7 @@ def record_training_time(folders: Sequence[RunFolder], device: str) -> Iterator[
         seconds = time.monotonic() - began
         for folder, earlier in zip(folders, before, strict=True):
             training_time = {"seconds": round(earlier + seconds, 3), "models": len(folders), "device": name}
-            with suppress(OSError):  # what ended the training is to be heard, not this
+            with suppress(OSError):  # keeps the error that ended the training
                 folder.write_json("time.json", training_time)
 
     try:
@@ -231,7 +246,7 @@ def record_training_time(folders: Sequence[RunFolder], device: str) -> Iterator[
 
 
 def environment() -> dict[str, str]:
-    """Versions and source state, for the record."""
+    """Return versions and the state of the source, for config.json."""
     return {
         "unweave": __version__,
         "python": platform.python_version(),
@@ -244,7 +259,7 @@ def environment() -> dict[str, str]:
 
 @cache
 def _git_state() -> str:
-    """The commit of the package's source, "+" when changed since, or "" outside a checkout."""
+    """Return the commit of the package's source, with "+" if it was changed since, or "" outside a checkout."""
     here = Path(__file__).parent
     try:
         command = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=12"]

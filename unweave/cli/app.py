@@ -1,4 +1,4 @@
-"""The command line: parses and calls."""
+"""The command line: all commands, and how their errors are shown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from unweave.cli.about import info, list_
 from unweave.cli.data import app as data_app
@@ -18,7 +19,21 @@ from unweave.cli.study import app as study_app
 from unweave.cli.train import train
 from unweave.errors import Interrupted, UserError, UserNotice
 
+
+class _Stopped(Exception):
+    """A KeyboardInterrupt in a form that typer does not replace by an exit code."""
+
+
+class _Commands(TyperGroup):
+    def invoke(self, context: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as error:
+            raise _Stopped from error
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Learn disentangled representations: train any method, score it, look at it.",
     no_args_is_help=True,
     add_completion=False,
@@ -40,8 +55,8 @@ app.command()(info)
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for runs and report")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="everything random follows from it")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="a few steps only, to see that it runs")] = False,
+    seed: Annotated[int, typer.Option(help="seed of all random numbers")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="train for a few steps only")] = False,
 ) -> None:
     """Train two models on built-in data and write a report that compares them; about five minutes on two cores."""
     from unweave.cli.demo import run_demo
@@ -50,22 +65,22 @@ def demo(
 
 
 def run_command(call: Callable[[], Any]) -> int:
-    """Run a command and return its exit code; an error that the user can fix is one line, never a traceback."""
+    """Run a command and return its exit code. An error that the user can fix is printed as one line."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserNotice)  # the commands print them
-            call()
+            return call() or 0
     except UserError as error:
         error_console.print(f"[red]error:[/red] {_plain(error)}")
         return 2
-    except Interrupted as error:
-        error_console.print(_plain(error))
-        return error.exit_code
+    except _Stopped as stopped:
+        error = stopped.__cause__
+        error_console.print(_plain(error) or "interrupted")
+        return error.exit_code if isinstance(error, Interrupted) else 130
     except OSError as error:
         name = f"'{error.filename}': " if error.filename else ""
         error_console.print(f"[red]error:[/red] {_plain(name + (error.strerror or str(error)))}")
         return 2
-    return 0
 
 
 def _plain(message: object) -> str:
@@ -76,17 +91,9 @@ def main() -> None:
     """The console script."""
     usage_error: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-    def call() -> None:
-        code = app(standalone_mode=False)
-        if code == 130:  # some versions of typer return it after an interrupt
-            raise typer.Abort
-        if isinstance(code, int) and code:
-            raise SystemExit(code)
-
     try:
-        sys.exit(run_command(call))
+        sys.exit(run_command(lambda: app(standalone_mode=False)))
     except (typer.Abort, KeyboardInterrupt):
-        error_console.print("interrupted; resume a run with: unweave train --resume RUN")
         sys.exit(130)
     except usage_error as error:
         if type(error).__name__ == "NoArgsIsHelpError":

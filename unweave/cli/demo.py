@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from unweave.cli.progress import progress_observer
+from unweave.cli.progress import progress_observer, same_command_resumes
 from unweave.config import read_config
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
@@ -32,7 +32,7 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     models = []
     for method, batch in RUNS:
         settings = SETTINGS | {"batch": batch, "seed": seed} | ({"steps": 20} if quick else {})
-        with progress_observer(label=method) as observe:
+        with same_command_resumes(), progress_observer(label=method) as observe:
             models.append(_trained(method, out / method, settings, observe))
     for model in models:
         scores = evaluate(model).scores

@@ -1,14 +1,29 @@
-"""The progress display of a training run, or of many: rate, losses and time left."""
+"""The progress display of training runs, and the message of an interruption."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from unweave.training.progress import Progress as Record
+from unweave.errors import Interrupted
+
+if TYPE_CHECKING:
+    from unweave.training.progress import Progress as Record
+
+
+@contextmanager
+def same_command_resumes() -> Iterator[None]:
+    """Name the current command in the message of an interruption as the one that resumes the training."""
+    try:
+        yield
+    except Interrupted as error:
+        raise Interrupted(error.number, shlex.join(["unweave", *sys.argv[1:]])) from None
 
 
 def _losses(logs: dict[str, float]) -> str:

@@ -74,7 +74,7 @@ def run(
     """Train what is not trained yet of study NAME, score it, and set it beside the published numbers."""
     import pandas as pd
 
-    from unweave.cli.progress import sweep_progress_observer
+    from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.cli.sweep import read_seeds
     from unweave.studies.work import in_order, scale_name, score_study, select_runs, train_study
     from unweave.training.build import find_device
@@ -105,7 +105,7 @@ def run(
         frame = in_order(study, chosen, scored)
         _write(root / "scores.csv", frame.to_csv(index=False))
 
-    with sweep_progress_observer(quiet) as observe:
+    with same_command_resumes(), sweep_progress_observer(quiet) as observe:
         done = train_study(study, chosen, root, strategy=strategy, minutes=minutes, observe=observe, each=keep)
     trained = sum(result is not None for result in done)
     if trained < len(done):

@@ -88,11 +88,11 @@ def resume_sweep(
     root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool, console: Console
 ) -> None:
     """Continue every run in a folder."""
-    from unweave.cli.progress import sweep_progress_observer
+    from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.evaluation.compare import find_runs
     from unweave.training.sweep import resume_all
 
-    with sweep_progress_observer(quiet) as observe:
+    with same_command_resumes(), sweep_progress_observer(quiet) as observe:
         done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
     conclude(done, root, console)
 

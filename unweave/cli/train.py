@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from unweave.cli.data import (
     supervision_from_files,
 )
 from unweave.config import OPTIONS, option_default, option_flag, option_type
-from unweave.errors import Interrupted, UserError, invalid
+from unweave.errors import UserError, invalid
 
 out_console = Console()
 RESUME_OPTIONS = ("resume", "data", "factors", "device", "steps", "strategy", "quiet")
@@ -90,7 +89,7 @@ def _resume(
     strategy: str,
     quiet: bool,
 ) -> None:
-    from unweave.cli.progress import progress_observer
+    from unweave.cli.progress import progress_observer, same_command_resumes
     from unweave.cli.sweep import resume_sweep
     from unweave.model import relocated_data
     from unweave.training.train import resume
@@ -110,12 +109,9 @@ def _resume(
         resume_sweep(path, strategy=strategy, device=device, steps=steps, quiet=quiet, console=out_console)
         return
     place = relocated_data(path, data if "data" in moved else None, factors)
-    try:
-        with progress_observer(quiet) as observe:
-            _conclude(resume(path, data=place, device=device, steps=steps, observe=observe))
-    except Interrupted as error:
-        words = [word for name in moved for word in (f"--{name}", str(context.params[name]))]
-        raise Interrupted(error.number, f"{error.command} {shlex.join(words)}".strip()) from None
+    with same_command_resumes(), progress_observer(quiet) as observe:
+        trained = resume(path, data=place, device=device, steps=steps, observe=observe)
+    _conclude(trained)
 
 
 def _conclude(trained: Any) -> None:

@@ -89,7 +89,8 @@ def build(
 def probe_method(cls: type[Method], info: DataInfo, arguments: Mapping[str, Any]) -> Method:
     """Build the method to see what it needs. Labels that it does not use are reported before any other error."""
     try:
-        probe = construct(cls, info, arguments)
+        with torch.random.fork_rng(devices=[]):
+            probe = construct(cls, info, arguments)
     except UserError:
         if "semi_supervised" not in arguments:
             _check_labels(cls, info, cls.needs)

@@ -16,8 +16,8 @@ from unweave.errors import Interrupted
 class SignalFlag:
     """Remembers the first signal; a second one raises KeyboardInterrupt at once. `paths` are the runs in training."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[Path], strategy: str) -> None:
+        self.paths, self.strategy = paths, strategy
         self.number: int | None = None
 
     def receive(self, number: int, frame: FrameType | None) -> None:
@@ -30,15 +30,16 @@ class SignalFlag:
         if self.number is not None:
             parents = {path.parent for path in self.paths}
             place = self.paths[0] if len(self.paths) == 1 else parents.pop() if len(parents) == 1 else None
-            command = ["unweave", "train", "--resume", str(place)] if place else []
+            options = [] if self.strategy == "auto" else ["--strategy", self.strategy]
+            command = ["unweave", "train", "--resume", str(place), *options] if place else []
             raise Interrupted(self.number, shlex.join(command))
 
 
 @contextmanager
-def catch_signals(paths: Sequence[Path]) -> Iterator[SignalFlag]:
-    """Catch SIGINT and SIGTERM, unless the program handles or ignores them itself."""
-    flag, before = SignalFlag(paths), {}
-    if threading.current_thread() is threading.main_thread():
+def catch_signals(paths: Sequence[Path], strategy: str) -> Iterator[SignalFlag]:
+    """Catch SIGINT and SIGTERM if the runs in training have folders and the program does not handle them itself."""
+    flag, before = SignalFlag(paths, strategy), {}
+    if paths and threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
                 before[number] = signal.signal(number, flag.receive)

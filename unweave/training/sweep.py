@@ -13,7 +13,7 @@ from unweave.data import Dataset, load_data
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.model import checkpoint_step, load_training_data
-from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder
+from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, folder_exists
 from unweave.training.build import find_device, find_method
 from unweave.training.cohort import Run
 from unweave.training.prepare import create_folder, data_label, dry_run, prepare
@@ -146,8 +146,7 @@ def _existing(run: Run, resume: bool) -> Run:
     """Return the run with the configuration of its folder; raise unless that holds the same run."""
     path = run.folder.path
     if not resume:
-        accepted = "a new folder, or one to continue with --resume"
-        raise UserError(f"out '{path}' exists; give {accepted}", argument="out", value=path, accepted=accepted)
+        raise folder_exists(path)
     stored = read_config(RunFolder.open(path))
     if name := stored.difference(run.config):
         ours, theirs = getattr(run.config, name), getattr(stored, name)

@@ -41,7 +41,7 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
     """Train all runs to their ends, cohort after cohort; return the results in the order of the runs."""
     meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
     results: dict[int, Result] = {}
-    with catch_signals([run.folder.path for run in runs]) as flag:
+    with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
         for numbers in group_into_cohorts(runs):
             cohort = [runs[k] for k in numbers]
             data, device = cohort[0].data, cohort[0].config.device
@@ -49,6 +49,7 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
             done: list[Result] = []
             for part in split_to_fit(cohort, _train_briefly, meter.set_message):
                 done += _train_cohort(part, choose_strategy(strategy, part), meter, flag)
+                flag.check()  # of a signal during the last step
             results |= dict(zip(numbers, done, strict=True))
     return [results[k] for k in range(len(runs))]
 
