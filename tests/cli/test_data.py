@@ -189,7 +189,7 @@ def test_groups_from_a_file(listed, capsys):
     assert config["data_options"]["groups"] == str(listed / "groups.csv")
     code, _, err = unweave(capsys, "train", "ml_vae", *words, "--supervision", "groups(by=['group'], size=3)")
     assert code == 0, err
-    assert config["left_out"] == ["1 group has only one image and cannot be trained on: c"]
+    assert config["notices"] == ["1 group has only one image and cannot be trained on: c"]
     code, out, _ = unweave(capsys, "data", "inspect", "p", "--groups", "groups.csv")
     assert code == 0 and "unweave train ml_vae --data p --groups groups.csv" in out
 
@@ -200,11 +200,11 @@ def test_what_is_left_out_is_told_even_if_quiet(listed, capsys):
     code, _, err = unweave(capsys, "train", *words, "--out", "run")
     left = ["skipped 1 file: broken.png", "1 group has only one image and cannot be trained on: c"]
     assert code == 0 and err.splitlines() == [f"warning: {line}" for line in left]
-    assert json.loads((listed / "run" / "config.json").read_text())["left_out"] == left
+    assert json.loads((listed / "run" / "config.json").read_text())["notices"] == left
     (listed / "p" / "broken.png").unlink()
     (listed / "groups.csv").write_text(WHOLE)
     code, _, err = unweave(capsys, "train", *words, "--out", "whole")
-    assert code == 0 and err == "" and "left_out" not in json.loads((listed / "whole" / "config.json").read_text())
+    assert code == 0 and err == "" and json.loads((listed / "whole" / "config.json").read_text())["notices"] == []
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,9 @@ def test_a_column_that_is_no_factor_is_named_with_what_is_wrong(said, cell, faul
     assert f"supervision=\"labels(factors=['kind'])\": {fault}; use one of size" in line
 
 
-def test_labels_that_a_method_has_no_use_for_are_told_before_its_network_s_size(said):
+def test_unused_labels_are_reported_before_the_size_of_the_network(said):
     line = said("kind", lambda n: n % 2, "beta_vae")
-    assert "supervision='labels' is given but the method needs only x" in line and "semi_supervised=xent" in line
-    assert "sides" not in line
+    assert "error: BetaVAE does not use labels: supervision must be none" in line and "semi_supervised=xent" in line
 
 
 def test_names_that_differ_in_capitals_are_told_and_trained_on(said):

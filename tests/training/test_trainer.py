@@ -205,3 +205,13 @@ def test_numpy_integers_are_accepted(tmp_path):
         "vae", "digits(size=16)", net="small", steps=np.int32(1), seed=seed, device="cpu", out=tmp_path / "r"
     )
     assert uw.load(run.folder.path).config.seed == 3
+
+
+def test_a_batch_that_does_not_fit_into_memory_is_refused(digits, tmp_path, monkeypatch):
+    def allocate(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 51200000000 bytes")
+
+    monkeypatch.setattr("unweave.training.prepare.compute_losses", allocate)
+    with raises("batch", value=4):
+        uw.train("vae", digits, out=tmp_path / "run", net="small", **OPTIONS | {"batch": 4})
+    assert not (tmp_path / "run").exists()

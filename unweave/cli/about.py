@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 
 
 def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")]) -> None:
@@ -24,7 +24,7 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
         "data": [(name, (inspect.getdoc(cls) or "").split("\n")[0]) for name, cls in DATASETS.items()],
     }
     if what not in rows:
-        raise UserError(f"what '{what}' is unknown; use methods, metrics or data")
+        raise invalid("what", what, "methods, metrics or data")
     table = Table(what, "", show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, about in rows[what]:
         table.add_row(f"[bold]{name}[/bold]", about)

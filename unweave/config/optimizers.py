@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from unweave.config.settings import check_bounds, schedule
-from unweave.errors import UserError, check_choice
+from unweave.errors import check_choice, invalid
 
 if TYPE_CHECKING:
     from unweave.contract import Method
@@ -40,9 +40,8 @@ def resolve_optimizers(
             settings = {**ADAM, **{name: value for name, value in declared.items() if name != "sgd"}}
         else:
             if "sgd" not in declared and (lr is None or _is_factor(lr)):
-                accepted = "given, such as lr=0.01"
-                message = f"optimizer 'sgd' has no default learning rate in {cls.__name__}; lr must be {accepted}"
-                raise UserError(message, argument="lr", value=lr, accepted=accepted)
+                context = f"{cls.__name__} has no default learning rate for optimizer 'sgd'"
+                raise invalid("lr", lr, "a number such as 0.01, or a schedule", context=context)
             settings = {**SGD, **declared.get("sgd", {})}
         found[player] = {**settings, "lr": _learning_rate(settings["lr"], lr), "clip": clip}
     return found

@@ -83,14 +83,20 @@ def dry_run(run: Run) -> None:
     if is_streamed(data):
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)
-    method = build(run.cls, config, data)
-    if config.init_from:
-        init_from(method, config.init_from)
-    player_parameters(method)
-    program, state = build_program(config, method, data), initial_state(method)
-    with torch.no_grad():
-        for phase in range(len(all_phases(method))):
-            compute_losses(program, state, phase)
+    try:
+        method = build(run.cls, config, data)
+        if config.init_from:
+            init_from(method, config.init_from)
+        player_parameters(method)
+        program, state = build_program(config, method, data), initial_state(method)
+        with torch.no_grad():
+            for phase in range(len(all_phases(method))):
+                compute_losses(program, state, phase)
+    except RuntimeError as error:  # torch.OutOfMemoryError, and the CPU's, which has no class
+        if "memory" not in str(error):
+            raise
+        hint = "one step does not fit into memory; a smaller network also helps"
+        raise invalid("batch", config.batch, f"smaller on device '{config.device}'", hint=hint) from error
 
 
 def init_from(method: Method, path: str) -> list[str]:
