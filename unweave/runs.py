@@ -58,7 +58,8 @@ def damaged(run: Path | str, fault: str) -> UserError:
 
 
 def folder_exists(path: Path | str) -> UserError:
-    return invalid("out", str(path), "a new folder, but this one exists", hint="choose another, or continue with --resume")
+    hint = "choose another, or continue this one with --resume"
+    return invalid("out", str(path), "a folder that does not exist", hint=hint)
 
 
 def unwritable(path: Path | str, error: OSError) -> UserError:
