@@ -54,7 +54,9 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def damaged(run: Path | str, fault: str) -> UserError:
-    return UserError(f"run '{run}' is damaged: {fault}", argument="run", value=str(run), accepted="an intact run folder")
+    """Return the error of a file that cannot be read."""
+    message = f"run '{run}' is damaged: {fault}"
+    return UserError(message, argument="run", value=str(run), accepted="an intact run folder")
 
 
 def folder_exists(path: Path | str) -> UserError:

@@ -187,9 +187,9 @@ def test_cuda_without_one(tmp_path, capsys, monkeypatch):
 
 def test_an_existing_folder_is_not_touched(run, capsys):
     before = {p: p.stat().st_mtime_ns for p in run.iterdir()}
-    code, _, err = unweave(capsys, "train", "beta_vae", *TINY, "--out", run)
-    assert code == 2
-    assert "exists" in err
+    assert unweave(capsys, "train", "beta_vae", *TINY, "--out", run)[0] == 2
+    with raises("out", value=str(run)):
+        app.app(["train", "beta_vae", *TINY, "--out", str(run)], standalone_mode=False)
     assert {p: p.stat().st_mtime_ns for p in run.iterdir()} == before
 
 

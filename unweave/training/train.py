@@ -52,13 +52,10 @@ def resume(
 
 def _trained(result: Result) -> TrainedModel:
     if isinstance(result, Diverged):
-        raise UserError(
-            f"training diverged: {result.quantity} is not finite by step {result.step} of run '{result.folder.path}'; "
-            "use a smaller lr, or clip (for instance clip=10)",
-            argument="lr",
-            value=result.config.lr,
-            accepted="a smaller learning rate, or clip",
-        )
+        lr, where = result.config.lr, f"by step {result.step} of run '{result.folder.path}'"
+        accepted = f"smaller than {'the default' if lr is None else lr}, or clip given, such as clip=10"
+        message = f"training diverged: {result.quantity} is not finite {where}; lr must be {accepted}"
+        raise UserError(message, argument="lr", value=lr, accepted=accepted)
     return result
 
 
