@@ -28,6 +28,7 @@ FORMAT = 2  # of config.json; see migrate.py for older ones
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+LARGEST = 10**9  # number of steps, or batch size
 
 
 def _same(value: Any) -> Any:
@@ -94,8 +95,8 @@ class RunConfig:
     supervision: str = option(
         None, "'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...; default: what the method needs", cli=str
     )
-    steps: int = option(10_000, "number of training steps", check=integer(1, 10**9), shared=None, compared=False, repeat=True)
-    batch: int = option(64, "observations, pairs or groups per step", check=integer(2, 10**9), repeat=True)
+    steps: int = option(10_000, "number of training steps", check=integer(1, LARGEST), shared=None, compared=False, repeat=True)
+    batch: int = option(64, "observations, pairs or groups per step", check=integer(2, LARGEST), repeat=True)
     seed: int = option(
         0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
     )
