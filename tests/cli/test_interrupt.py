@@ -40,9 +40,7 @@ def weights(folder):
     return {path.parent.name: path.read_bytes() for path in folder.glob("*/weights.safetensors")}
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), [*((name, signal.SIGTERM) for name in COMMANDS), ("train", signal.SIGINT)]
-)
+@pytest.mark.parametrize(("name", "number"), [*((name, signal.SIGTERM) for name in COMMANDS), ("train", signal.SIGINT)])
 def test_the_printed_command_resumes_an_interrupted_one(name, number, run, tmp_path, monkeypatch):
     words, append, sent = COMMANDS[name].split(), RunFolder.append_log, []
     for folder in ("whole", "interrupted"):

@@ -48,6 +48,10 @@ class Option(NamedTuple):
     alias: str = ""  # an earlier name, accepted but not shown
 
 
+# Options that do not change what a run computes.
+EXECUTION: dict[str, Any] = {"identity": False, "compared": False, "repeat": False}
+
+
 def option(default: Any, help: str, **declared: Any) -> Any:
     return field(default=default, metadata={"option": Option(help, **declared)})
 
@@ -95,7 +99,9 @@ class RunConfig:
     supervision: str = option(
         None, "'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...; default: what the method needs", cli=str
     )
-    steps: int = option(10_000, "number of training steps", check=integer(1, LARGEST), shared=None, compared=False, repeat=True)
+    steps: int = option(
+        10_000, "number of training steps", check=integer(1, LARGEST), shared=None, compared=False, repeat=True
+    )
     batch: int = option(64, "observations, pairs or groups per step", check=integer(2, LARGEST), repeat=True)
     seed: int = option(
         0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
@@ -117,7 +123,7 @@ class RunConfig:
     engine: str = option(
         "auto", "auto, loop, compiled or graph", check=choice(*ENGINES), identity=False, compared=False
     )
-    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps", identity=False, compared=False, repeat=False)
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps", **EXECUTION)
     log_every: int = option(100, "steps between two records of the log", check=integer(1), compared=False, repeat=False)
     validate_every: int = option(
         1000, "steps between two validations", check=integer(1), shared=None, compared=False, repeat=False
@@ -128,17 +134,10 @@ class RunConfig:
         check=checkpoint_interval,
         cli=str,
         shared=None,
-        identity=False,
-        compared=False,
-        repeat=False,
+        **EXECUTION,
     )
     keep_state: bool = option(
-        False,
-        "keep the optimizer state of the finished run, so that it can be extended",
-        shared=None,
-        identity=False,
-        compared=False,
-        repeat=False,
+        False, "keep the optimizer state of the finished run, so that it can be extended", shared=None, **EXECUTION
     )
     created: str = ""
     versions: dict[str, str] = field(default_factory=dict)
