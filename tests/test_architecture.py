@@ -5,6 +5,11 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from tests.helpers.contributing import read_steps
+from unweave.old_paths import OLD_PATHS
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
@@ -59,7 +64,19 @@ def test_every_function_of_the_walk_exists():
 
 
 def test_the_old_paths_are_those_of_the_package():
-    from unweave.old_paths import OLD_PATHS
-
     rows = re.findall(r"^\| `([\w.]+)` \| `([\w.]+)` \|$", section("Old module paths"), re.MULTILINE)
     assert {f"unweave.{old}": f"unweave.{new}" for old, new in rows} == OLD_PATHS
+
+
+EXTENSION_POINTS = re.findall(r"^\| \[[^]]+\]\([^)#]+#([\w-]+)\) \| [^|]+ \| (\d+) \|", PAGE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("anchor", "count"), EXTENSION_POINTS)
+def test_files_of_an_extension_point(anchor, count):
+    files = {step.path for step in read_steps(anchor.replace("-", " ").capitalize())}
+    assert len({file for file in files if not file.startswith("tests/")}) == int(count), files
+
+
+def test_every_extension_point_is_in_the_table():
+    sections = re.findall(r"^## (Add .*)$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert {anchor for anchor, _ in EXTENSION_POINTS} == {name.lower().replace(" ", "-") for name in sections}
