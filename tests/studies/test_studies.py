@@ -11,7 +11,7 @@ from unweave.methods import METHODS
 from unweave.metrics import METRICS
 from unweave.studies import STUDIES
 from unweave.studies.study import PROVENANCE, SCALES, STATISTICS, base_name, settings_text
-from unweave.studies.work import folder_name, group_compatible_runs
+from unweave.studies.work import folder_name, group_into_cohorts
 from unweave.training.prepare import prepare
 
 # What no metric gives: test errors in per cent, likelihoods in nats of images of 32 x 32.
@@ -41,7 +41,7 @@ def data_of(tmp_path_factory):
 @pytest.mark.parametrize(("name", "scale"), BOTH)
 def test_every_run_can_be_trained(name, scale, data_of):
     """One of each fleet is prepared, data and supervision included; of all others the hyper-parameters are read."""
-    for cohort in group_compatible_runs(STUDIES[name].runs(scale)):
+    for cohort in group_into_cohorts(STUDIES[name].runs(scale)):
         options = [{k: v for k, v in run.items() if k not in ("method", "data")} for run in cohort]
         first = cohort[0]
         config = prepare(first["method"], data_of(first["data"]), device="cpu", **options[0]).config
@@ -65,7 +65,7 @@ def test_rows_and_folders_tell_runs_apart(name, scale):
     assert all(found == list(range(len(found))) and len(found) > 1 for found in seeds.values()), (
         "runs of one row differ"
     )
-    assert sum(map(len, group_compatible_runs(runs))) == len(runs)
+    assert sum(map(len, group_into_cohorts(runs))) == len(runs)
 
 
 @pytest.mark.parametrize("name", STUDIES)

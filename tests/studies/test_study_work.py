@@ -6,10 +6,11 @@ import pandas as pd
 import pytest
 from tiny_study import TINY
 
+from tests.helpers.raises import raises
 from unweave.errors import UserError
 from unweave.evaluation import compare
 from unweave.studies import work
-from unweave.studies.work import folder_name, group_compatible_runs, scale_name, score_study, select_runs, train_study
+from unweave.studies.work import folder_name, group_into_cohorts, scale_name, score_study, select_runs, train_study
 
 
 def names(**options):
@@ -44,10 +45,10 @@ def test_a_choice_of_nothing_is_refused(scale, only, message):
         select_runs(TINY, scale, only=only)
 
 
-def test_runs_that_differ_in_seed_and_strength_alone_step_together():
+def test_runs_that_differ_only_in_seed_and_hyperparameters_form_one_cohort():
     runs = select_runs(TINY, "full")
-    assert [len(cohort) for cohort in group_compatible_runs(runs)] == [2, 4]
-    assert len(group_compatible_runs([*runs, {**runs[-1], "steps": 5}])) == 3
+    assert [len(cohort) for cohort in group_into_cohorts(runs)] == [2, 4]
+    assert len(group_into_cohorts([*runs, {**runs[-1], "latents": 5}])) == 3
 
 
 def test_another_number_of_steps_is_another_scale():
@@ -139,5 +140,5 @@ def test_a_study_may_bring_scores_of_its_own(tmp_path):
 
 def test_a_folder_of_other_runs_is_refused(tmp_path):
     train_study(TINY, select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}), tmp_path)
-    with pytest.raises(UserError, match="is another run: its steps is 3, not 4"):
+    with raises("steps", value=4, accepted="3"):
         train_study(TINY, select_runs(TINY, "quick", device="cpu", steps=4, only={"method": ["vae"]}), tmp_path)

@@ -10,7 +10,6 @@ from unweave.config.run_config import (
     option_flag,
     option_type,
     read_config,
-    shared_options,
     split_options,
     train_parameters,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "read_config",
     "resolve",
     "schedule",
-    "shared_options",
     "split_options",
     "train_parameters",
 ]

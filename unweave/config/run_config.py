@@ -165,8 +165,8 @@ class RunConfig:
     def cohort_key(self) -> str:
         """Return a text that is equal for runs which may train as replicas of one fleet (on the same data object)."""
         shapes = {p: {n: v for n, v in s.items() if n not in ("lr", "clip")} for p, s in self.optimizers.items()}
-        shared = shared_options({name: getattr(self, name) for name in OPTIONS})
-        return _text([self.method, self.arguments, self.data, self.data_options, shapes, shared])
+        shared = {name: own.shared(getattr(self, name)) for name, own in OPTIONS.items() if own.shared is not None}
+        return _text([self.model_key(), shapes, shared])
 
     def model_key(self) -> str:
         """Return a text that is equal for runs whose models and data have the same form."""
@@ -251,12 +251,6 @@ def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     named = {ALIASES.get(name, name): value for name, value in given.items()}
     options = {name: named.pop(name, option_default(name)) for name in OPTIONS}
     return {name: OPTIONS[name].check(name, value) for name, value in options.items()}, named
-
-
-def shared_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what replicas of one fleet must have in common of these options."""
-    declared = {name: OPTIONS[name].shared for name in options if name in OPTIONS}
-    return {name: shared(options[name]) for name, shared in declared.items() if shared is not None}
 
 
 def train_parameters() -> list[inspect.Parameter]:

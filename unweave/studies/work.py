@@ -12,8 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from unweave.config import OPTIONS, shared_options
-from unweave.contract import hyper_params, stages
+from unweave.contract import stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
@@ -23,6 +22,7 @@ from unweave.model import Diverged, TrainedModel
 from unweave.runs import RunFolder
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
 from unweave.training.build import find_method
+from unweave.training.prepare import resolve_options
 from unweave.training.progress import Progress, ProgressCallback
 from unweave.training.sweep import fit
 
@@ -124,13 +124,12 @@ def folder_name(study: Study, run: Mapping[str, Any]) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', words)}-seed{run['seed']}"
 
 
-def group_compatible_runs(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
-    """Group the runs that may train as one fleet: they differ in the seed, such options or hyperparameters."""
-    groups: dict[str, list[RunSpec]] = {}
+def group_into_cohorts(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
+    """Group the runs that may train as one fleet."""
+    groups: dict[tuple[str, str], list[RunSpec]] = {}
     for run in runs:
-        traced = {*OPTIONS, *hyper_params(find_method(run["method"]))}
-        shared = {name: value for name, value in run.items() if name not in traced} | shared_options(run)
-        groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+        config = resolve_options(**{name: value for name, value in run.items() if name != "data"})
+        groups.setdefault((run["data"], config.cohort_key()), []).append(run)
     return list(groups.values())
 
 
@@ -203,7 +202,7 @@ def train_study(
 
 def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[RunSpec]]:
     """What is finished is only loaded; beside runs still to train it would take up a place in their fleet."""
-    for cohort in group_compatible_runs(runs):
+    for cohort in group_into_cohorts(runs):
         finished = [RunFolder(out / folder_name(study, run)).finished for run in cohort]
         for which in (True, False):
             if part := [run for run, over in zip(cohort, finished, strict=True) if over is which]:

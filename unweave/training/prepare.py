@@ -36,44 +36,47 @@ def prepare(
 
     `given` are options of `train` (the fields of `RunConfig`) and settings of the method.
     """
-    cls = find_method(method)
-    options, settings = split_options(given)
-    arguments, hyper = resolve(cls, settings)
-    options["device"] = find_device(options["device"], options["precision"])
+    cls, config = find_method(method), resolve_options(method, **given)
+    device = find_device(config.device, config.precision)
     data = load_data(data)
-    options["supervision"], options["init"] = (
-        _supervision(cls, data, arguments, options),
-        options["init"].strip(),
-    )
-    for line in [*data_warnings(data), *describe_labels(options["supervision"], data)]:
+    supervision = _supervision(cls, data, config)
+    for line in [*data_warnings(data), *describe_labels(supervision, data)]:
         warnings.warn(line, UserNotice, stacklevel=3)
-    config = RunConfig(
-        method=next((name for name, known in METHODS.items() if known is cls), cls.__name__),
-        arguments=arguments,
-        hyper=hyper,
+    config = config.replace(
         data=data.name,
         data_options=data.options,
-        optimizers=resolve_optimizers(cls, options["lr"], options["clip"], options["optimizer"]),
+        device=device,
+        supervision=supervision,
+        init=config.init.strip(),
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
-        **options,
     )
     if config.init_from:
         config = config.replace(init_from=str(RunFolder.open(config.init_from).path.resolve()))
     return Run(RunFolder(out or default_folder(config)), config, cls, data)
 
 
-def _supervision(cls: type[Method], data: Dataset, arguments: dict[str, Any], options: dict[str, Any]) -> str:
+def resolve_options(method: str | type[Method], **given: Any) -> RunConfig:
+    """Return the configuration of these options and settings, without the data."""
+    cls = find_method(method)
+    options, settings = split_options(given)
+    arguments, hyper = resolve(cls, settings)
+    name = next((name for name, known in METHODS.items() if known is cls), cls.__name__)
+    optimizers = resolve_optimizers(cls, options["lr"], options["clip"], options["optimizer"])
+    return RunConfig(name, arguments, hyper, data="", data_options={}, optimizers=optimizers, **options)
+
+
+def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> str:
     """Return the complete text of the supervision; raise if the method lacks some, or has no use for it."""
-    text = options["supervision"] and resolve_pairs_file(options["supervision"])
+    text = config.supervision and resolve_pairs_file(config.supervision)
     for stage in stages(cls):  # what a later stage lacks is reported now
-        if is_supervised(stage.needs) and "semi_supervised" not in arguments:  # whose errors are more precise
+        if is_supervised(stage.needs) and "semi_supervised" not in config.arguments:  # whose errors are more precise
             check_needs(text or default_supervision(stage.needs), stage.needs, data)
-    with weight_init(options["init"]) as weights:
-        probe = probe_method(cls, supervised_info(data, text or "none"), arguments)
+    with weight_init(config.init) as weights:
+        probe = probe_method(cls, supervised_info(data, text or "none"), config.arguments)
     if weights.deviation is not None and not weights.used:
-        raise invalid("init", options["init"], "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
+        raise invalid("init", config.init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
     return default_supervision(probe.needs) if text is None else text
 
 
