@@ -85,8 +85,8 @@ def traversal_picture(
 
 
 def save_samples(trained: TrainedModel, seed: int = 0) -> None:
-    """Write samples/reconstructions.png and samples/traversals.png into the run folder."""
-    if trained.representation.decode is None:
+    """Write samples/reconstructions.png and samples/traversals.png into the run folder, if the method can do both."""
+    if trained.representation.encode is None or trained.representation.decode is None:
         return
     rows = [_Row(name, "", [pixels]) for name, pixels in reconstructions(trained, seed=seed)]
     folder = trained.folder.path / "samples"
