@@ -40,6 +40,8 @@ def look(images: Tensor) -> Tensor:
 class Painter(nn.Module):
     """Stub of a trained method with a given representation."""
 
+    equation = ""
+
     def __init__(self, representation: Representation, needs: tuple[str, ...] = ("x",)) -> None:
         super().__init__()
         self.given, self.needs = representation, needs
