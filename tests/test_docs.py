@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.doc_code import check_command, check_python, commands, python_blocks
+from unweave.methods import METHODS
+from unweave.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -27,6 +29,11 @@ BANNED = {
 
 def read(page):
     return (ROOT / page).read_text()
+
+
+def test_the_readme_links_every_method_and_metric():
+    pages = [*(f"methods/{name}.md" for name in METHODS), *(f"metrics/{name}.md" for name in METRICS)]
+    assert [page for page in pages if f"docs/reference/{page}" not in read("README.md")] == []
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
