@@ -13,9 +13,11 @@ from torch import Tensor
 
 from unweave.config import RunConfig, read_config
 from unweave.contract import Method, Representation, stages
-from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
+from unweave.data import USER_DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
+from unweave.data.supervision.kind import Supervision
+from unweave.data.supervision.parse import parse_supervision
 from unweave.errors import UserError, check_choice, invalid
 from unweave.methods import METHODS, construct
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, damaged
@@ -34,6 +36,11 @@ class TrainedModel(NamedTuple):
     @property
     def representation(self) -> Representation:
         return self.method.representation()
+
+    @property
+    def supervision(self) -> Supervision:
+        """Supervision of the run, parsed for the data."""
+        return parse_supervision(self.config.supervision, self.data)
 
     def encode(self, images: Any) -> np.ndarray:
         """Return the codes [N, Z] of images [N, C, H, W], bytes or floats in 0..1."""
@@ -167,7 +174,8 @@ def _metadata(folder: RunFolder) -> DatasetMetadata | None:
 
 
 def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int) -> Method:
-    info = data.data_info if isinstance(data, DatasetMetadata) else supervised_info(data, config.supervision)
+    known = isinstance(data, DatasetMetadata)
+    info = data.data_info if known else parse_supervision(config.supervision, data).info(data)
     model = None
     for cls in stages(method)[: stage + 1]:
         model = construct(cls, info, config.arguments, model)

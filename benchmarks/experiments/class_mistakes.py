@@ -20,10 +20,7 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from unweave.data import Dataset, load_data
-from unweave.data.supervision.labels import LabelledSet
-from unweave.data.supervision.parse import read_supervision
-from unweave.data.supervision.specs import Labels
+from unweave.data import Dataset, load_data, parse_supervision
 from unweave.evaluation.classification import (
     class_probabilities,
     classifier,
@@ -86,9 +83,9 @@ def missed(wrong: pd.DataFrame, label: int) -> tuple[list[int], int]:
 
 def labelled(data: Dataset, supervision: str, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the labelled images of a run with this seed, and their classes."""
-    spec = read_supervision(supervision, data)
-    assert isinstance(spec, Labels)
-    index_N, labels_NL = LabelledSet(data, spec, torch.tensor(seed)).table
+    used = parse_supervision(supervision, data).labelled_set(data, seed)
+    assert used is not None
+    index_N, labels_NL = used.table
     return data.images(index_N), labels_NL[:, 0]
 
 

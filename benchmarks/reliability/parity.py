@@ -13,7 +13,7 @@ import torch
 from unweave.config import resolve
 from unweave.contract import is_supervised, select_arguments, stages
 from unweave.data import Dataset, load_data
-from unweave.data.supervision.specs import example_supervision
+from unweave.data.supervision.parse import example_supervision
 from unweave.engine.program import initial_state
 from unweave.engine.replicas import make_engine
 from unweave.methods import METHODS

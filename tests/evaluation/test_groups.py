@@ -7,9 +7,8 @@ from halves import PARTS, HalvesData, look, paint, trained
 from sklearn.linear_model import LogisticRegression
 
 from unweave.contract import Representation
-from unweave.data import load_data
 from unweave.errors import UserError
-from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leakage, group_accuracy, shared_factors
+from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leakage, group_accuracy
 
 rng = np.random.default_rng(0)
 CLASSES = rng.integers(0, 5, 900)
@@ -102,26 +101,6 @@ def test_what_a_user_can_mend_is_a_user_error():
         group_accuracy(trained(supervision="none"))
     with pytest.raises(UserError, match="0 parts"):
         group_accuracy(trained(Representation(look, 2)))
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("none", ()),
-        ("labels(n=3)", ()),
-        ("groups(by=['right'], size=2)", (1,)),
-        ("match(content=['left'])", (0,)),
-        ("triplets(by=['left', 'right'])", (0, 1)),
-        ("pairs(share=['right'])", (1,)),
-        ("pairs(k=1)", ()),
-    ],
-)
-def test_the_factors_that_groups_share(text, found):
-    assert shared_factors(text, HalvesData()) == found
-
-
-def test_groups_of_a_real_set():
-    assert shared_factors("groups(by=['digit'], size=2)", load_data("digits(size=8)")) == (0,)
 
 
 def test_a_set_to_test_on_is_never_trained_on():

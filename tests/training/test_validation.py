@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import unweave as uw
-from unweave.data import load_data
-from unweave.data.supervision.label_mapping import labelled_set
+from unweave.data import load_data, parse_supervision
 from unweave.data.user.arrays import Arrays
 from unweave.training.validation import sample_unlabelled
 
@@ -24,7 +23,7 @@ def test_the_log_holds_the_accuracy_on_unlabelled_images(tmp_path):
     run = uw.train("m2", "digits", supervision=LABELS, out=tmp_path / "run", **RUN)
     seen = {record["step"]: record.get("unlabelled_accuracy") for record in records(run)}
     assert seen[5] is seen[15] is None and 0 <= seen[10] <= 1
-    index_N, true_NL = sample_unlabelled(labelled_set(run.data, LABELS, 0))
+    index_N, true_NL = sample_unlabelled(parse_supervision(LABELS, run.data).labelled_set(run.data, 0))
     (chances,) = run.representation.classify(run.data.images(index_N))
     assert seen[20] == pytest.approx(float((chances.argmax(1) == true_NL[:, 0]).float().mean()))
 
@@ -49,7 +48,7 @@ def test_a_fleet_validates_as_single_runs_do(tmp_path):
 
 def test_validation_samples_are_unlabelled_and_numbered_as_labels():
     data, spec = load_data("digits"), "labels(n=200, factors=['digit'], bins=5, permute=True, noise=0.5)"
-    used = labelled_set(data, spec, 3)
+    used = parse_supervision(spec, data).labelled_set(data, 3)
     index_N, true_NL = sample_unlabelled(used, most=300)
     assert len(set(index_N.tolist())) == 300 and not set(index_N.tolist()) & set(used.table[0].tolist())
     digits, class_labels = data.factors(index_N)[:, 0], used.class_labels(0)
@@ -72,7 +71,7 @@ def test_each_labelled_factor_has_its_own_accuracy(tmp_path):
     settings = {**RUN, "net": "small", "graph": graph}
     run = uw.train("generalized_m2", data, supervision=labels, out=tmp_path / "run", **settings)
     last = records(run)[-1]
-    index_N, true_NL = sample_unlabelled(labelled_set(data, labels, 0))
+    index_N, true_NL = sample_unlabelled(parse_supervision(labels, data).labelled_set(data, 0))
     assert len(index_N) == 40 and (true_NL[:, 0] >= 0).all() and 0 < (true_NL[:, 1] < 0).sum() <= 20
     for name, true_N, chance in zip(
         data.factor_names, true_NL.unbind(1), run.representation.classify(data.images(index_N)), strict=True

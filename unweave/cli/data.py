@@ -46,21 +46,20 @@ def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) 
 
 def print_label_notes(supervision: str | None, data: Any, quiet: bool) -> None:
     """What labels make of the factors, where that may not be what was meant; told even if all else is not."""
-    from unweave.data.supervision.label_mapping import describe_labels
+    from unweave.data import parse_supervision
 
-    for line in describe_labels(supervision or "none", data):
+    for line in parse_supervision(supervision or "none", data).warnings(data):
         error_console.print(escape(f"warning: {line}" if quiet else line))
 
 
 def supervision_from_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
     """The supervision that was asked for, in words or by the files that list pairs or groups."""
     from unweave.data.callspec import call_text
-    from unweave.data.user.pair_lists import resolve_pairs_file
 
     if pairs is not None:
         if other := supervision or (groups and f"--groups {groups}"):
             raise UserError(f"pairs '{pairs}' and '{other}' are both given; a run learns from one of them")
-        return resolve_pairs_file(call_text("pairs", {"file": str(pairs)}))
+        return call_text("pairs", {"file": str(pairs)})
     return "groups(by=['group'], size=2)" if groups is not None and supervision is None else supervision
 
 

@@ -4,7 +4,8 @@ from unweave.data.callspec import parse_call
 from unweave.data.dataset import Dataset
 from unweave.data.published.digits import Digits
 from unweave.data.registry import DATASETS, USER_DATASETS, VIEWS, catalogue, load_data
-from unweave.data.supervision.sampler import Sampler, explain, supervised_info
+from unweave.data.supervision.parse import explain, parse_supervision
+from unweave.data.supervision.sampler import Sampler
 from unweave.data.synthetic.rooms import Rooms
 from unweave.data.synthetic.sprites import Sprites, draw_sprites
 
@@ -22,5 +23,5 @@ __all__ = [
     "explain",
     "load_data",
     "parse_call",
-    "supervised_info",
+    "parse_supervision",
 ]

@@ -1,48 +1,46 @@
-"""Reading what a user types: call texts such as "sprites(size=32)" and the checks on their arguments."""
+"""Call texts such as "sprites(size=32)" or "pairs(k='uniform')": a name with options."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from typing import Any
 
 from unweave.errors import UserError
 
 
-def parse_call(text: str, argument: str = "") -> tuple[str, dict[str, object]]:
-    """The name and the options of a text such as "none", "sprites(size=32)" or "pairs(k='uniform')".
+def parse_call(text: str, argument: str = "data") -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of a call text. Only literals are accepted; no code is run.
 
-    Only literals are read and nothing is ever run. Errors name the `argument` it was given by.
+    `argument` is the name of the argument that contains the text, for errors.
     """
-    like = "'pairs(k=1)'" if argument else "'sprites(size=32)'"
-    wrong = UserError(f"cannot read {argument}{text!r}; write a name, or a name with options such as {like}")
+    accepted = (
+        f"a name, or a name with options such as {'pairs(k=1)' if argument == 'supervision' else 'sprites(size=32)'}"
+    )
+    invalid_text = UserError(
+        f"{argument} {text!r} is not valid; give {accepted}", argument=argument, value=text, accepted=accepted
+    )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError, AttributeError):
-        raise wrong from None
+        raise invalid_text from None
     if isinstance(tree, ast.Name):
         return tree.id, {}
-    if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name)):
-        raise wrong
-    if tree.args or any(keyword.arg is None for keyword in tree.keywords):
-        raise UserError(f"{argument}{text!r}: write every option by name, such as {like}")
-    return tree.func.id, _literals(f"{argument}{text!r}", tree.keywords)
-
-
-def _literals(told: str, keywords: list[ast.keyword]) -> dict[str, object]:
-    options: dict[str, object] = {}
-    for keyword in keywords:
-        name = str(keyword.arg)
-        if name in options:
-            raise UserError(f"{told}: option {name!r} is given twice")
+    if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name)) or tree.args:
+        raise invalid_text
+    options: dict[str, Any] = {}
+    for keyword in tree.keywords:
         try:
-            options[name] = ast.literal_eval(keyword.value)
+            value = ast.literal_eval(keyword.value)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            value = ast.unparse(keyword.value)
-            raise UserError(f"{told}: {name}={value} is not a number, a quoted text or a list of them") from None
-    return options
+            raise invalid_text from None
+        if keyword.arg is None or keyword.arg in options:
+            raise invalid_text
+        options[keyword.arg] = value
+    return tree.func.id, options
 
 
 def call_text(name: str, options: Mapping[str, object]) -> str:
-    """What `parse_call` reads back as this name and these options."""
-    written = ", ".join(f"{option}={value!r}" for option, value in options.items())
-    return f"{name}({written})" if written else name
+    """Return the text that `parse_call` reads as this name and these options."""
+    arguments = ", ".join(f"{option}={value!r}" for option, value in options.items())
+    return f"{name}({arguments})" if arguments else name

@@ -10,8 +10,8 @@ from torch import Tensor
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
 from unweave.data.ranges import Span
-from unweave.data.supervision.label_mapping import LabelMapping, label_mappings, labelled_set
-from unweave.data.supervision.sampler import supervised_info
+from unweave.data.supervision.kind import Supervision
+from unweave.data.supervision.label_mapping import LabelMapping, label_mappings
 from unweave.data.user.image_io import Preprocessing
 from unweave.errors import UserError
 
@@ -40,13 +40,13 @@ class DatasetMetadata(Dataset):
         raise UserError("the data of this run were not read, only its model; load it with its data for that")
 
 
-def dataset_metadata(data: Dataset, supervision: str, seed: int) -> dict[str, Any]:
+def dataset_metadata(data: Dataset, supervision: Supervision, seed: int) -> dict[str, Any]:
     """What `Remembered` is made of, for a JSON file."""
-    preprocessing, used = data.preprocessing, labelled_set(data, supervision, seed)
+    preprocessing, labelled = data.preprocessing, supervision.labelled_set(data, seed)
     return {
-        "data": supervised_info(data, supervision)._asdict(),
+        "data": supervision.info(data)._asdict(),
         "pictures": None if preprocessing is None else preprocessing._asdict(),
-        "labels": [] if used is None else [_mapping_to_json(one) for one in label_mappings(used)],
+        "labels": [] if labelled is None else [_mapping_to_json(one) for one in label_mappings(labelled)],
     }
 
 

@@ -16,13 +16,8 @@ from torch import Tensor
 
 from unweave.data import Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
-from unweave.data.supervision.label_mapping import (
-    LabelMapping,
-    exact_values,
-    format_value,
-    label_mappings_with_indices,
-    labelled_set,
-)
+from unweave.data.supervision import label_mapping
+from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
 from unweave.errors import UserError
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load
@@ -35,9 +30,9 @@ def label_mappings(trained: TrainedModel) -> list[LabelMapping]:
     """The factors a run learned from labels, in the order of its classifier's answers."""
     if isinstance(trained.data, DatasetMetadata):
         return trained.data.label_mappings
-    used = labelled_set(trained.data, trained.config.supervision, trained.config.seed)
-    assert used is not None
-    return label_mappings_with_indices(used)
+    labelled = trained.supervision.labelled_set(trained.data, trained.config.seed)
+    assert labelled is not None
+    return label_mapping.label_mappings(labelled, with_indices=True)
 
 
 def load_if_path(run: str | Path | TrainedModel, data: Any, device: str) -> TrainedModel:

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
-from unweave.data.supervision.parse import read_supervision
-from unweave.data.supervision.specs import Groups, Match
 from unweave.errors import UserError, check_choice
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
@@ -122,14 +120,13 @@ def evaluate(
 
 def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list[str | None]] | None:
     """Which codes and which factors are content and which style (None: neither); None if that is not told of both."""
-    parts, told = run.representation.parts, read_supervision(run.config.supervision, run.data)
-    content = told.by if isinstance(told, Groups) else told.content if isinstance(told, Match) else ()
-    shared = {run.data.factor_names[k] for k in content}
+    parts, supervision, names = run.representation.parts, run.supervision, run.data.factor_names
+    shared = {names[k] for k in supervision.shared}
     if not shared or not shared <= set(data.factor_names) or not {"content", "style"} <= {part.name for part in parts}:
         return None
     codes = [part.name for part in parts for _ in range(part.size)]
-    varied = {run.data.factor_names[k] for k in told.style} if isinstance(told, Match) else set(data.factor_names)
-    return codes, ["content" if name in shared else "style" if name in varied else None for name in data.factor_names]
+    style = set(data.factor_names) if supervision.style is None else {names[k] for k in supervision.style}
+    return codes, ["content" if name in shared else "style" if name in style else None for name in data.factor_names]
 
 
 def _named(metrics: str | Sequence[str] | None) -> list[str]:

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from unweave.contract import Part
 from unweave.data import Dataset
-from unweave.data.supervision.parse import read_supervision
-from unweave.data.supervision.specs import Groups, Match, SharedPairs, Triplets
+from unweave.data.supervision.parse import parse_supervision
 from unweave.errors import UserError
 from unweave.evaluation.codes import sample_indices
 from unweave.metrics.inputs import Floats, Indices
@@ -46,17 +45,6 @@ class GroupAccuracy(NamedTuple):
     chance: float
     classes: int
     rows: int  # observations, trained and tested on
-
-
-def shared_factors(supervision: str, data: Dataset) -> tuple[int, ...]:
-    """The positions of the factors that members of a group share; () if the supervision names no such factors."""
-    spec = read_supervision(supervision, data)
-    match spec:
-        case Groups() | SharedPairs() | Triplets():
-            return spec.by
-        case Match():
-            return spec.content
-    return ()
 
 
 def content_style_slices(parts: Sequence[Part]) -> tuple[slice, slice]:
@@ -138,7 +126,7 @@ def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: i
 
 def _classed(data: Dataset, supervision: str, num_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Observations drawn by the seed with the factors their groups share; those that lack one are left out."""
-    by = shared_factors(supervision, data)
+    by = parse_supervision(supervision, data).shared
     if not by:
         raise UserError(f"supervision={supervision!r} names no groups; give a run that was told of some")
     index_N = sample_indices(data, num_samples, seed)

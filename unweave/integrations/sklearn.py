@@ -17,6 +17,7 @@ from torch import Tensor
 from unweave.config import RunConfig, resolve, split_options
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import UNSUPERVISED_FIELDS, Method, stages, static_arguments
+from unweave.data.supervision import NoSupervision
 from unweave.data.user.arrays import Arrays
 from unweave.errors import UserError, check_integer, invalid
 from unweave.model import Diverged
@@ -147,7 +148,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                     accepted="a method that needs images only, such as beta_vae",
                 )
         folder = MemoryRun()
-        (result,) = train_all([Run(folder, config, cls, data)])
+        (result,) = train_all([Run(folder, config, cls, data, NoSupervision(text="none"))])
         if isinstance(result, Diverged):
             text = f"training diverged: {result.quantity} is not finite by step {result.step}; use a smaller lr"
             raise UserError(text, argument="lr", value=self.lr, accepted="a smaller learning rate")

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Part
-from unweave.data.supervision.label_mapping import label_mappings, labelled_set
-from unweave.data.supervision.labels import LabelledSet
+from unweave.data.supervision.label_mapping import label_mappings
+from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.evaluation.groups import ContentLeakage, content_leakage
 from unweave.model import TrainedModel
 from unweave.report.formatting import percent, pretty
@@ -86,7 +86,7 @@ def label_names(trained: TrainedModel) -> list[tuple[str, list[str]]]:
 
 
 def _labelled(trained: TrainedModel) -> LabelledSet | None:
-    return labelled_set(trained.data, trained.config.supervision, trained.config.seed)
+    return trained.supervision.labelled_set(trained.data, trained.config.seed)
 
 
 def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
@@ -123,8 +123,7 @@ def unlabelled(used: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
 
     If all observations have a label, return random labelled ones and False.
     """
-    everything = used.spec._replace(n=used.data.size, noise=0.0, balanced=False)
-    index_N, labels_NL = LabelledSet(used.data, everything, used.seed).table
+    index_N, labels_NL = used.complete().table
     left = torch.isin(index_N, used.table[0], invert=True)
     held_out = bool(left.any())
     rows = left.nonzero()[:, 0] if held_out else torch.arange(len(index_N), device=left.device)

@@ -18,8 +18,9 @@ from unweave.contract import (
     player_parameters,
     stages,
 )
-from unweave.data import Dataset, Sampler, supervised_info
+from unweave.data import Dataset, Sampler, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
+from unweave.data.supervision import NoSupervision, Supervision
 from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
 from unweave.errors import UserError, check_choice, invalid
@@ -76,13 +77,21 @@ def matmul_precision(precision: str) -> Iterator[None]:
 
 
 def build(
-    cls: type[Method], config: RunConfig, data: Dataset, previous: Method | None = None, stage: int = 0
+    cls: type[Method],
+    config: RunConfig,
+    data: Dataset,
+    previous: Method | None = None,
+    stage: int = 0,
+    supervision: Supervision | None = None,
 ) -> Method:
-    """Return the method with its initial weights, a function of the seed and the stage only."""
+    """Return the method with its initial weights, a function of the seed and the stage only.
+
+    `supervision` is the parsed `config.supervision`; if it is None, it is parsed here.
+    """
     previous = None if previous is None else previous.cpu()
     with torch.random.fork_rng(devices=[]), weight_init(config.init):
         torch.manual_seed(config.seed + stage * 2**40)
-        info = supervised_info(data, config.supervision)
+        info = parse_supervision(supervision or config.supervision, data).info(data)
         return construct(cls, info, config.arguments, previous).to(config.device)
 
 
@@ -112,8 +121,10 @@ def load_trained_weights(method: Method, state: State) -> None:
     method.load_state_dict({n: trained[n] for n in method.state_dict() if n in trained}, strict=False)
 
 
-def build_program(config: RunConfig, method: Method, data: Dataset, stage: int = 0) -> Program:
-    """Return what the engine needs to know of one stage of a run."""
+def build_program(
+    config: RunConfig, method: Method, data: Dataset, stage: int = 0, supervision: Supervision | None = None
+) -> Program:
+    """Return what the engine needs to know of one stage of a run; `supervision` as in `build`."""
     device = config.device
     # A run of an older version lacks the hyperparameters that were added since.
     rows = [schedule_row(config.hyper.get(name, param.default), device) for name, param in hyper_params(method).items()]
@@ -122,9 +133,10 @@ def build_program(config: RunConfig, method: Method, data: Dataset, stage: int =
     # Supervision that no stage can use is refused; a stage that does not need it gets none.
     later = any(is_supervised(cls.needs) for cls in stages(type(method))[1:])
     used = is_supervised(method.needs) or (stage == 0 and not later)
+    given = supervision or config.supervision if used else NoSupervision(text="none")
     return Program(
         method=method,
-        sample=Sampler(data, method.needs, config.supervision if used else "none", seed=config.seed),
+        sample=Sampler(data, method.needs, given, seed=config.seed),
         batch=config.batch,
         seed=fold(seed, stage) if stage else seed,
         hyper=torch.stack(rows) if rows else torch.zeros(0, 4, device=device),

@@ -14,6 +14,7 @@ import torch
 from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
+from unweave.data.supervision import Supervision
 from unweave.runs import RunFolder
 from unweave.training.build import is_streamed
 
@@ -21,12 +22,13 @@ _MEMORY_SHARE = 0.8
 
 
 class Run(NamedTuple):
-    """One run: its folder, its configuration, its method and its data."""
+    """One run: its folder, its configuration, its method, its data, and its supervision parsed for the data."""
 
     folder: RunFolder
     config: RunConfig
     cls: type[Method]
     data: Dataset
+    supervision: Supervision
 
 
 def group_into_cohorts(runs: Sequence[Run]) -> list[list[int]]:

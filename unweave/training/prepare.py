@@ -12,12 +12,11 @@ import torch
 from unweave.config import RunConfig, resolve, split_options
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
-from unweave.data import USER_DATASETS, Dataset, load_data, supervised_info
+from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
 from unweave.data.metadata import dataset_metadata
-from unweave.data.supervision.label_mapping import describe_labels
-from unweave.data.supervision.specs import check_needs, default_supervision
+from unweave.data.supervision import NoSupervision, Supervision
+from unweave.data.supervision.parse import check_needs, default_supervision
 from unweave.data.user.inspection import data_warnings, skipped_files
-from unweave.data.user.pair_lists import resolve_pairs_file
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
 from unweave.errors import UserError, UserNotice, invalid
@@ -40,13 +39,13 @@ def prepare(
     device = find_device(config.device, config.precision)
     data = load_data(data)
     supervision = _supervision(cls, data, config)
-    for line in [*data_warnings(data), *describe_labels(supervision, data)]:
+    for line in [*data_warnings(data), *supervision.warnings(data)]:
         warnings.warn(line, UserNotice, stacklevel=3)
     config = config.replace(
         data=data.name,
         data_options=data.options,
         device=device,
-        supervision=supervision,
+        supervision=supervision.text,
         init=config.init.strip(),
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
@@ -54,7 +53,7 @@ def prepare(
     )
     if config.init_from:
         config = config.replace(init_from=str(RunFolder.open(config.init_from).path.resolve()))
-    return Run(RunFolder(out or default_folder(config)), config, cls, data)
+    return Run(RunFolder(out or default_folder(config)), config, cls, data, supervision)
 
 
 def resolve_options(method: str | type[Method], **given: Any) -> RunConfig:
@@ -67,17 +66,21 @@ def resolve_options(method: str | type[Method], **given: Any) -> RunConfig:
     return RunConfig(name, arguments, hyper, data="", data_options={}, optimizers=optimizers, **options)
 
 
-def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> str:
-    """Return the complete text of the supervision; raise if the method lacks some, or has no use for it."""
-    text = config.supervision and resolve_pairs_file(config.supervision)
+def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
+    """Return the supervision, given or default; raise if the method lacks some, or does not use it."""
+    text = config.supervision
+    given = NoSupervision(text="none") if text is None else parse_supervision(text, data)
     for stage in stages(cls):  # what a later stage lacks is reported now
-        if is_supervised(stage.needs) and "semi_supervised" not in config.arguments:  # whose errors are more precise
-            check_needs(text or default_supervision(stage.needs), stage.needs, data)
+        has_default = text is None and default_supervision(stage.needs) != "none"
+        # The errors of semi-supervised methods are more precise.
+        if is_supervised(stage.needs) and not has_default and "semi_supervised" not in config.arguments:
+            check_needs(given, stage.needs, data)
     with weight_init(config.init) as weights:
-        probe = probe_method(cls, supervised_info(data, text or "none"), config.arguments)
+        probe = probe_method(cls, given.info(data), config.arguments)
     if weights.deviation is not None and not weights.used:
         raise invalid("init", config.init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
-    return default_supervision(probe.needs) if text is None else text
+    default = default_supervision(probe.needs) if text is None else "none"
+    return given if default == "none" else parse_supervision(default, data)
 
 
 def dry_run(run: Run) -> None:
@@ -87,11 +90,11 @@ def dry_run(run: Run) -> None:
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)
     try:
-        method = build(run.cls, config, data)
+        method = build(run.cls, config, data, supervision=run.supervision)
         if config.init_from:
             init_from(method, config.init_from)
         player_parameters(method)
-        program, state = build_program(config, method, data), initial_state(method)
+        program, state = build_program(config, method, data, supervision=run.supervision), initial_state(method)
         with torch.no_grad():
             for phase in range(len(all_phases(method))):
                 compute_losses(program, state, phase)
@@ -119,7 +122,7 @@ def init_from(method: Method, path: str) -> list[str]:
 
 def create_folder(run: Run) -> None:
     """Create the folder of a run that starts."""
-    metadata = dataset_metadata(run.data, run.config.supervision, run.config.seed)
+    metadata = dataset_metadata(run.data, run.supervision, run.config.seed)
     RunFolder.create(run.folder.path, run.config.to_json(), metadata)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from unweave.config import read_config
 from unweave.contract import Method, stages
-from unweave.data import Dataset, load_data
+from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.model import checkpoint_step, load_training_data
@@ -99,7 +99,8 @@ def reopen(
         config = config.replace(steps=steps)
         folder.remove(WEIGHTS)  # first, so that a run never seems finished before its last step
         folder.write_json("config.json", config.to_json())
-    return Run(folder, config, cls, data or load_training_data(folder))
+    data = data or load_training_data(folder)
+    return Run(folder, config, cls, data, parse_supervision(config.supervision, data))
 
 
 def _check_extension(folder: RunFolder, cls: type[Method], steps: int) -> None:

@@ -123,7 +123,7 @@ class _Stage:
         """Build the method of run `k`, its program, and its state, stored or initial."""
         config, folder = run.config, run.folder
         saved = None if folder.finished else saved_stage(folder)
-        method = build(stages(run.cls)[self.number], config, run.data, previous, self.number)
+        method = build(stages(run.cls)[self.number], config, run.data, previous, self.number, run.supervision)
         if config.init_from and self.number == 0 and saved is None and not folder.finished:
             init_from(method, config.init_from)
         state = initial_state(method)
@@ -131,7 +131,7 @@ class _Stage:
             self.open_records[k] = record
         # A run that is past this stage keeps its place in the fleet, so that the others compute the same.
         last = 0 if folder.finished or (saved or 0) > self.number or k in self.diverged else config.steps
-        program = build_program(config, method, run.data, self.number)
+        program = build_program(config, method, run.data, self.number, run.supervision)
         if is_streamed(run.data):
             program = with_prefetch(program, int(state.step), device_cache_bytes(run.data, config.device))
         self.programs.append(program._replace(max_step=torch.tensor(last, device=program.seed.device)))
@@ -180,7 +180,7 @@ class _Stage:
         meter.set_message("")
         meter.start_clock()
         pairs = zip(self.methods, self.cohort, strict=True)
-        self.validations = [make_validation(method, run.config, run.data) for method, run in pairs]
+        self.validations = [make_validation(method, run) for method, run in pairs]
         return fleet
 
     def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> Fleet:

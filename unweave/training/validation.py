@@ -10,25 +10,25 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
-from unweave.data.supervision.label_mapping import labelled_set
-from unweave.data.supervision.labels import LabelledSet
+from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.errors import UserError
 from unweave.training.build import is_streamed
+from unweave.training.cohort import Run
 
 MAX_SAMPLES = 1000  # observations in the validation set
 _BATCH = 500
 ValidationFunction = Callable[[], dict[str, float]]
 
 
-def make_validation(method: Method, config: RunConfig, data: Dataset) -> ValidationFunction | None:
+def make_validation(method: Method, run: Run) -> ValidationFunction | None:
     """Return a function that computes the accuracy on unlabelled observations whose class is known.
 
     Return None if the method predicts no classes, if there is no such observation, or if the data are streamed.
     """
-    used = None if is_streamed(data) else labelled_set(data, config.supervision, config.seed)
+    data = run.data
+    used = None if is_streamed(data) else run.supervision.labelled_set(data, run.config.seed)
     if used is None or not _predicts_classes(method):
         return None
     index_N, true_NL = sample_unlabelled(used)

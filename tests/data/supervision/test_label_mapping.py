@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unweave.data import VIEWS, Sprites
-from unweave.data.supervision.label_mapping import describe_labels, exact_values, label_mappings, labelled_set
+from unweave.data import VIEWS, Sprites, parse_supervision
+from unweave.data.supervision.label_mapping import exact_values, label_mappings
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
 
@@ -21,15 +21,19 @@ def made(**columns):
     return Arrays(images(len(next(iter(columns.values())))), table)
 
 
+def warnings(text, data):
+    return parse_supervision(text, data).warnings(data)
+
+
 def test_classes_of_a_factor_that_is_cut_are_ranges_and_bins_join_neighbours():
     data = made(kind=NUMBERS)
-    (fine,) = label_mappings(labelled_set(data, "labels", 0))
-    (coarse,) = label_mappings(labelled_set(data, "labels(bins=5)", 0))
+    (fine,) = label_mappings(parse_supervision("labels", data).labelled_set(data, 0))
+    (coarse,) = label_mappings(parse_supervision("labels(bins=5)", data).labelled_set(data, 0))
     assert (fine.size, coarse.size) == (20, 5)
     ends = [name.split(" to ") for name in coarse.names()]
     assert [float(low) for low, _ in ends] == [fine.spans[c][0] for c in (0, 4, 8, 12, 16)]
     assert [float(high) for _, high in ends] == [fine.spans[c][1] for c in (3, 7, 11, 15, 19)]
-    (renamed,) = label_mappings(labelled_set(data, "labels(bins=5, permute=True)", 3))
+    (renamed,) = label_mappings(parse_supervision("labels(bins=5, permute=True)", data).labelled_set(data, 3))
     assert sorted(renamed.names()) == sorted(coarse.names()) and renamed.names() != coarse.names()
     own = renamed.class_of(NUMBERS)
     assert own.tolist() == [renamed.classes[data.factor_values[0][c]] for c in data.table.classes_NK[:, 0]]
@@ -40,7 +44,7 @@ def test_numbers_are_the_table_s_own_through_views():
     part = VIEWS["subset"](data, indices=[7, 3])
     assert exact_values(data, 1).tolist() == NUMBERS.tolist()
     assert exact_values(part, 1).tolist() == NUMBERS[[7, 3]].tolist()
-    (told,) = label_mappings(labelled_set(part, "labels(factors=['kind'])", 0))
+    (told,) = label_mappings(parse_supervision("labels(factors=['kind'])", part).labelled_set(part, 0))
     assert told.size == 20 and " to " in told.names()[0]
 
 
@@ -56,25 +60,25 @@ def test_numbers_are_the_table_s_own_through_views():
     ],
 )
 def test_a_continuous_factor_is_told(text, said):
-    (line,) = describe_labels(text, made(kind=NUMBERS))
+    (line,) = warnings(text, made(kind=NUMBERS))
     assert said.format(f"{NUMBERS.min():.6g}", f"{NUMBERS.max():.6g}") in line
     assert ("bins" in line) == (text != "labels(bins=2)")
 
 
 def test_few_numbers_with_fractions_are_classes_each():
-    (line,) = describe_labels("labels", made(kind=np.arange(60) % 6 / 4))
+    (line,) = warnings("labels", made(kind=np.arange(60) % 6 / 4))
     assert "6 different numbers from 0 to 1.25 make 6 classes; for fewer give bins" in line
 
 
 def test_names_that_differ_in_capitals_or_spaces_are_told():
     data = made(digit=["one", "One", "two", "o ne", "Two ", "three"], size=[1, 2, 1, 2, 1, 2])
-    assert describe_labels("labels", data) == [
+    assert warnings("labels", data) == [
         "labels of 'digit': 'One', 'o ne' and 'one' are 3 classes; write them alike if they are meant to be one",
         "labels of 'digit': 'Two' and 'two' are 2 classes; write them alike if they are meant to be one",
     ]
-    assert describe_labels("labels(factors=['size'])", data) == []
+    assert warnings("labels(factors=['size'])", data) == []
 
 
 def test_nothing_to_tell():
-    assert describe_labels("none", made(kind=NUMBERS)) == []
-    assert describe_labels("labels(n=10)", Sprites()) == []
+    assert warnings("none", made(kind=NUMBERS)) == []
+    assert warnings("labels(n=10)", Sprites()) == []

@@ -6,7 +6,7 @@ import torch
 from drawn import Codes, Rows, classes, draw, is_uniform, key
 from scipy import stats
 
-from unweave.data import Sampler, load_data, supervised_info
+from unweave.data import Sampler, load_data, parse_supervision
 
 
 def labelled(text, data=None, count=20_000, seed=0):
@@ -40,7 +40,7 @@ def test_which_are_labelled_depends_on_the_seed_alone():
 def test_any_observation_may_be_labelled():
     data = Codes((2, 3, 2))
     sampler = Sampler(data, ("labels",), "labels(n=2)")
-    sets = torch.vmap(lambda seed: sampler.labelled.assigned(seed, torch.arange(2))[0])(torch.arange(20_000))
+    sets = torch.vmap(lambda seed: sampler.tables.lookup.assigned(seed, torch.arange(2))[0])(torch.arange(20_000))
     sets = sets.sort(1).values
     pairs = torch.tensor(list(itertools.combinations(range(12), 2))) @ torch.tensor([12, 1])
     assert is_uniform(torch.searchsorted(pairs, sets @ torch.tensor([12, 1])), 66)
@@ -66,7 +66,7 @@ def test_noisy_labels_are_wrong_as_often_as_said_and_stay_so():
     shown, told = labelled("labels(noise=0.3)", data, 6000)
     index, first = data.index(shown), {}
     assert all(first.setdefault(int(i), row.tolist()) == row.tolist() for i, row in zip(index, told))
-    whole = Sampler(data, ("labels",), "labels(noise=0.3)").labelled.table
+    whole = Sampler(data, ("labels",), "labels(noise=0.3)").tables.lookup.table
     wrong = whole[1] != data.factors(whole[0])
     for k, size in enumerate(data.factor_sizes):
         assert stats.binomtest(int(wrong[:, k].sum()), 6000, 0.3 * (1 - 1 / size)).pvalue > 1e-3
@@ -79,7 +79,7 @@ def test_binned_labels_keep_their_order():
     assert torch.equal(
         told, torch.stack([shown[:, 0] * 2 // 3, shown[:, 1], shown[:, 2] // 2, shown[:, 3] * 2 // 5], 1)
     )
-    assert supervised_info(Codes(), "labels(bins=2)").labels == (2, 1, 2, 2)
+    assert parse_supervision("labels(bins=2)", Codes()).info(Codes()).labels == (2, 1, 2, 2)
 
 
 def test_permuted_labels_are_renamed_one_to_one():
@@ -96,7 +96,7 @@ def test_permuted_labels_are_renamed_one_to_one():
 def test_balanced_labels():
     for seed in range(3):
         data = load_data("digits")
-        index, told = Sampler(data, ("labels",), "labels(n=100, balanced=True)", seed=seed).labelled.table
+        index, told = Sampler(data, ("labels",), "labels(n=100, balanced=True)", seed=seed).tables.lookup.table
         assert len(index.unique()) == 100 and torch.bincount(told[:, 0]).tolist() == [10] * 10
         assert torch.equal(data.factors(index), told)
 

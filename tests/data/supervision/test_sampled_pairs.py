@@ -9,7 +9,7 @@ from drawn import UNEVEN, Codes, Rows, classes, draw, is_uniform, key
 from scipy import stats
 
 from unweave.data import explain
-from unweave.data.supervision.pairs import change_factors, choose_factors
+from unweave.data.supervision.changed_pairs import choose_factors, draw_factors
 
 # --- pairs ----------------------------------------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ def test_the_pure_parts():
     chosen = choose_factors(key(), k, (0, 2, 3), 4)
     assert torch.equal(chosen.sum(1), k) and not chosen[:, 1].any()
     factors = torch.zeros(4, 4, dtype=torch.int64)
-    assert torch.equal(change_factors(key(), factors, chosen, (3, 1, 4, 5)) != 0, chosen)
+    assert torch.equal(draw_factors(key(), factors, chosen, (3, 1, 4, 5)) != 0, chosen)
 
 
 # --- match ----------------------------------------------------------------------------------------------------------

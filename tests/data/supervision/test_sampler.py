@@ -9,7 +9,7 @@ from scipy import stats
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from unweave.contract import Batch, DataInfo
-from unweave.data import Sampler, load_data, supervised_info
+from unweave.data import Sampler, load_data, parse_supervision
 from unweave.ops.noise import fold
 from unweave.ops.shuffle import permuted, without_repetition
 
@@ -136,11 +136,13 @@ def test_clips():
 
 
 def test_what_a_method_is_told():
-    assert supervised_info(Codes()) == Codes().info == DataInfo((4, 1, 1), 60)
-    assert supervised_info(Codes(), "labels(n=5, factors=['d', 'c'])").labels == (5, 4)
-    assert supervised_info(Codes(), "labels(n=5, factors=['d', 'c'])").labelled == 5
-    assert supervised_info(UNEVEN, "groups(by=['a'], size=3)") == UNEVEN.info._replace(members=3, groups=2)
-    assert supervised_info(Film(), "clips(length=4)").members == 4
+    assert parse_supervision("none", Codes()).info(Codes()) == Codes().info == DataInfo((4, 1, 1), 60)
+    assert parse_supervision("labels(n=5, factors=['d', 'c'])", Codes()).info(Codes()).labels == (5, 4)
+    assert parse_supervision("labels(n=5, factors=['d', 'c'])", Codes()).info(Codes()).labelled == 5
+    assert parse_supervision("groups(by=['a'], size=3)", UNEVEN).info(UNEVEN) == UNEVEN.info._replace(
+        members=3, groups=2
+    )
+    assert parse_supervision("clips(length=4)", Film()).info(Film()).members == 4
 
 
 # --- the arithmetic underneath --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from unweave.data import Sampler, Sprites, load_data, supervised_info
+from unweave.data import Sampler, Sprites, load_data, parse_supervision
 from unweave.data.synthetic.clips import Clips
 from unweave.data.views import split
 from unweave.errors import UserError
@@ -76,11 +76,14 @@ def test_another_seed_moves_otherwise(cache):
 def test_supervision_from_clips(clips):
     key = torch.tensor(1)
     shown = Sampler(clips, ("clips",), "clips(length=5, stride=3)")(key, 4).clips
-    assert shown.shape == (4, 5, 3, 16, 16) and supervised_info(clips, "clips(length=5)").members == 5
+    assert shown.shape == (4, 5, 3, 16, 16) and parse_supervision("clips(length=5)", clips).info(clips).members == 5
     by = "groups(by=['shape', 'colour', 'scale'], size=6)"
     plan = Sampler(clips, ("groups",), by).plan(key, 30)
     content = clips.factors(plan["groups"].flatten()).reshape(30, 6, -1)[..., :3]
-    assert torch.equal(content, content[:, :1].expand_as(content)) and supervised_info(clips, by).groups == 108
+    assert (
+        torch.equal(content, content[:, :1].expand_as(content))
+        and parse_supervision(by, clips).info(clips).groups == 108
+    )
     train = split(clips, fraction=0.5)
     assert Sampler(train, ("clips",), "clips(length=16)")(key, 2).clips.shape == (2, 16, 3, 16, 16)
 

@@ -5,13 +5,14 @@ import json
 import pytest
 import torch
 from own_pictures import drawn, saved
+from raises import raises
 from scipy import stats
 
 import unweave as uw
-from unweave.data import Sampler, explain, load_data, supervised_info
+from unweave.data import Sampler, explain, load_data, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, step_keys
+from unweave.data.supervision import FilePairs
 from unweave.data.user.inspection import data_summary, describe, skipped_files
-from unweave.data.user.pair_lists import resolve_pairs_file
 from unweave.errors import UserError
 from unweave.ops.noise import fold
 from unweave.training.sweep import fit
@@ -58,7 +59,7 @@ def test_listed_pairs_are_drawn_uniformly_in_either_order(root):
     batch = sampler(torch.tensor(3), 5)
     assert torch.equal(batch.pair, data.images(sampler.plan(torch.tensor(3), 5)["pair"])) and batch.changed is None
     said = explain(text, data)
-    assert said.endswith("pairs.csv. There are 3 of them. Row 1 is taken for a header.")
+    assert "pairs.csv" in said and "3 of them" in said and "header" in said
 
 
 def test_many_keys_at_once_and_ahead_of_time(root):
@@ -87,7 +88,7 @@ def test_pairs_on_a_part_of_a_folder(root):
     assert "1 of them; 3 more" in explain(text, part)
     noisy = load_data("noisy", data=part)
     assert torch.equal(Sampler(noisy, ("pair",), text).plan(torch.tensor(0), 50)["pair"], plan["pair"])
-    with pytest.raises(UserError, match="has no pair of two pictures of data 'subset'"):
+    with raises("pairs", accepted="at least one pair of images of the data"):
         Sampler(load_data("subset", data=whole, indices=[3]), ("x", "pair"), text)
 
 
@@ -99,38 +100,40 @@ def test_pairs_may_say_what_they_share(root):
     assert sorted(listed.values()) == [0, 1]
     index = data.source_info.file_names.index
     assert listed[frozenset({index("a/0.png"), index("a/1.png")})] == 0
-    assert "2 of them, 1 sharing content and 1 style. Row 1 is taken for a header." in explain(text, data)
+    assert "1 sharing content and 1 style" in explain(text, data)
     plain = pairs_text(root, "a/0.png,a/1.png\n")
-    with pytest.raises(UserError, match="do not say what they share.*; give every row a third entry, content or style"):
+    with raises("supervision") as error:
         Sampler(data, ("x", "pair", "shared"), plain)
-    with pytest.raises(UserError, match="needs pair, shared; give --pairs, a .csv with two file names and content or"):
+    assert "third entry" in error.value.accepted
+    with raises("supervision", value="none", accepted=f"give {FilePairs.file_option}"):
         Sampler(data, ("x", "pair", "shared"), "none")
 
 
-BAD_PAIRS = [
-    ("a/0.png,a/9.png\n", r"pairs.csv', row 1: 'a/9.png' is no picture of the folder; one there is called 'a/0.png'"),
-    ("first,second\na/0.png,a/1.png\na/0.png\n", "row 3: has one entry only; give two file names"),
-    (",a/1.png\n", "row 1: has one entry only"),
-    ("a/0.png,a/1.png,a/2.png\n", "row 1: its third entry is 'a/2.png'; give content or style"),
-    ("a/0.png,a/1.png,content,x\n", "row 1: has 4 entries; give two file names"),
-    ("a/0.png,a/1.png,style\na/0.png,b/2.png\n", "row 2: has two entries where other rows have three"),
-    ("a/0.png,a/1.png,style\na/0.png,b/2.png,both\n", "row 2: its third entry is 'both'; give content or style"),
-    ("a/0.png,a/1.png\nb/2.png,b/2\n", "row 2: 'b/2.png' is paired with itself"),
-    ("a/0.png,a/1.png\n\na/1.png,a/0.png\n", "row 3: the pair 'a/1.png', 'a/0.png' is in row 1 already"),
-    ("0.png,a/1.png\n", "row 1: '0.png' fits several pictures; give its path in the folder"),
-    ("c/broken.jpg,a/1.png\n", "row 1: 'c/broken.jpg' is no picture"),
-    ("", "has no rows; give two file names a row"),
-    ("first,second\n", "has no rows below its header; give two file names a row"),
-    ('a/0.png,"a/1.png\n', "cannot be read as a table"),
+INVALID_PAIRS = [  # the text, the row of the error, its value
+    ("a/0.png,a/9.png\n", 1, "a/9.png"),
+    ("first,second\na/0.png,a/1.png\na/0.png\n", 3, 1),
+    (",a/1.png\n", 1, ...),
+    ("a/0.png,a/1.png,a/2.png\n", 1, "a/2.png"),
+    ("a/0.png,a/1.png,content,x\n", 1, 4),
+    ("a/0.png,a/1.png,style\na/0.png,b/2.png\n", 2, ""),
+    ("a/0.png,a/1.png,style\na/0.png,b/2.png,both\n", 2, "both"),
+    ("a/0.png,a/1.png\nb/2.png,b/2\n", 2, "b/2.png"),
+    ("a/0.png,a/1.png\n\na/1.png,a/0.png\n", 3, ("a/1.png", "a/0.png")),
+    ("0.png,a/1.png\n", 1, "0.png"),
+    ("c/broken.jpg,a/1.png\n", 1, "c/broken.jpg"),
+    ("", None, ...),
+    ("first,second\n", None, ...),
+    ('a/0.png,"a/1.png\n', None, ...),
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), BAD_PAIRS)
-def test_mistakes_in_pairs_are_one_line_with_file_and_row(root, text, said):
+@pytest.mark.parametrize(("text", "row", "value"), INVALID_PAIRS)
+def test_invalid_pairs_are_an_error_with_file_and_row(root, text, row, value):
     data = load_data(root, size=16)
-    with pytest.raises(UserError, match=said) as error:
+    with raises("pairs", value=value) as error:
         Sampler(data, ("x", "pair"), pairs_text(root, text))
-    assert "\n" not in str(error.value) and "pairs.csv" in str(error.value)
+    assert "pairs.csv" in str(error.value) and ("row " in str(error.value)) == (row is not None)
+    assert row is None or f"row {row}:" in str(error.value)
 
 
 def test_a_picture_of_another_sub_folder_is_not_meant(root):
@@ -138,22 +141,22 @@ def test_a_picture_of_another_sub_folder_is_not_meant(root):
     data = load_data(root, size=16)
     Sampler(data, ("x", "pair"), pairs_text(root, f"{root}/b/only.png,a/0.png\n"))
     Sampler(data, ("x", "pair"), pairs_text(root, "./b/ONLY.png\ta/0.png\n"))
-    with pytest.raises(UserError, match="'a/only.png' is no picture of the folder"):
+    with raises("pairs", value="a/only.png"):
         Sampler(data, ("x", "pair"), pairs_text(root, "a/only.png,a/0.png\n"))
 
 
-def test_where_listed_pairs_make_no_sense(root):
+def test_invalid_use_of_listed_pairs(root):
     data, text = load_data(root, size=16), pairs_text(root)
-    for wrong, needs, said in [
-        (text, ("x", "pair", "changed"), "the method needs changed"),
-        (text, ("x",), "needs only x"),
-        (text.replace(")", ", k=1)"), ("x", "pair"), "both file and k"),
-        ("pairs(file=3)", ("x", "pair"), "file=3 is not accepted"),
-        ("pairs(file='no.csv')", ("x", "pair"), "no.csv' is not there; give a .csv with two file names a row"),
+    for wrong, needs, argument in [
+        (text, ("x", "pair", "changed"), "supervision"),
+        (text, ("x",), "supervision"),
+        (text.replace(")", ", k=1)"), ("x", "pair"), "k"),
+        ("pairs(file=3)", ("x", "pair"), "file"),
+        ("pairs(file='no.csv')", ("x", "pair"), "pairs"),
     ]:
-        with pytest.raises(UserError, match=said):
+        with raises(argument):
             Sampler(data, needs, wrong)
-    with pytest.raises(UserError, match="of picture files, which data 'digits' is not; give a folder"):
+    with raises("data", value="digits", accepted="a folder of images"):
         Sampler(load_data("digits"), ("x", "pair"), text)
 
 
@@ -162,15 +165,16 @@ def test_a_run_remembers_its_pairs(root, monkeypatch):
     monkeypatch.chdir(root.parent)
     table(root, "pairs.csv", PAIRS)
     data, out = load_data(root, size=16, resident=False), root.parent / "run"  # batches are fetched ahead
-    run = uw.train("ada_gvae", data, supervision="pairs(file='pairs.csv')", out=out, **TINY)
+    run = uw.train("ada_gvae", data, supervision="pairs(file='pairs.csv')", out=out, keep_state=True, **TINY)
     text = json.loads((out / "config.json").read_text())["supervision"]
-    assert text == run.config.supervision == resolve_pairs_file("pairs(file='pairs.csv')") == resolve_pairs_file(text)
+    parsed = parse_supervision("pairs(file='pairs.csv')", data)
+    assert text == run.config.supervision == parsed.text == parse_supervision(text, data).text
     monkeypatch.chdir("/")
     again = Sampler(uw.load(out).data, ("x", "pair"), text)
-    assert torch.equal(again.draw.index_L2, torch.tensor([[0, 1], [2, 6], [4, 7]]))
+    assert torch.equal(again.tables.lookup[0], torch.tensor([[0, 1], [2, 6], [4, 7]]))
     (out / "weights.safetensors").unlink()  # as if interrupted
     table(root, "pairs.csv", PAIRS.replace("b/3", "b/1"))
-    with pytest.raises(UserError, match=r"the pairs in '.*pairs.csv' are not those the run was made with"):
+    with raises("pairs", value=str(root.parent / "pairs.csv"), accepted="the original file"):
         Sampler(data, ("x", "pair"), text)
     assert uw.load(out).method is not None  # what was learnt needs no pairs
     table(root, "pairs.csv", PAIRS)
@@ -193,7 +197,7 @@ def test_groups_are_a_factor(root):
     text = "groups(by=['group'], size=2)"
     plan = Sampler(data, ("groups", "group_id"), text).plan(torch.tensor(1), 400)
     assert {tuple(sorted(row)) for row in plan["groups"].tolist()} == {(0, 1), (0, 2), (1, 2), (4, 5)}
-    assert supervised_info(data, text).groups == 2 and "1 smaller ones are left out" in explain(text, data)
+    assert parse_supervision(text, data).info(data).groups == 2 and "1 smaller ones are left out" in explain(text, data)
     again = load_data(data.name, **json.loads(json.dumps(data.options)))
     assert torch.equal(again.classes, data.classes)
     table(root, "groups.csv", GROUPS.replace("red", "blue"))
@@ -201,22 +205,22 @@ def test_groups_are_a_factor(root):
         load_data(data.name, **data.options)
 
 
-BAD_GROUPS = [
-    ("a/9.png,red\n", "groups.csv', row 1: 'a/9.png' is no picture of the folder"),
-    ("a/0.png,red\na/1.png\n", "row 2: has one entry only; give a file name and a group name"),
-    ("a/0.png,red\na/1.png,red\na/0.png,red\n", "row 3: 'a/0.png' is in row 1 already"),
-    ("a/0.png,red\na/1.png,red\na/0.png,blue\n", "row 3: 'a/0.png' is in row 1 already"),
-    ("a/0.png,red\na/1.png,blue\n", "every group has one picture only"),
-    ("\n\n", "has no rows"),
-    ("file,group\n", "has no rows below its header"),
+INVALID_GROUPS = [
+    ("a/9.png,red\n", "row 1", "a/9.png"),
+    ("a/0.png,red\na/1.png\n", "row 2", 1),
+    ("a/0.png,red\na/1.png,red\na/0.png,red\n", "row 3", "a/0.png"),
+    ("a/0.png,red\na/1.png,red\na/0.png,blue\n", "row 3", "a/0.png"),
+    ("a/0.png,red\na/1.png,blue\n", "", ...),
+    ("\n\n", "", ...),
+    ("file,group\n", "", ...),
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), BAD_GROUPS)
-def test_mistakes_in_groups_are_one_line_with_file_and_row(root, text, said):
-    with pytest.raises(UserError, match=said) as error:
+@pytest.mark.parametrize(("text", "row", "value"), INVALID_GROUPS)
+def test_invalid_groups_are_an_error_with_file_and_row(root, text, row, value):
+    with raises("groups", value=value) as error:
         load_data(root, size=16, groups=table(root, "groups.csv", text))
-    assert "\n" not in str(error.value) and "groups.csv" in str(error.value)
+    assert "groups.csv" in str(error.value) and row in str(error.value)
 
 
 def test_groups_beside_a_table_of_factors(root):
@@ -245,11 +249,11 @@ def test_groups_inside_the_folder_and_a_run_on_them(root):
 
 
 @pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
-def test_a_run_that_did_not_note_what_is_left_out_is_gone_on_with(root):
+def test_a_run_without_recorded_notices_can_be_resumed(root):
     runs = [{"method": "vae", "data": load_data(root, size=16), **TINY}]
     (run,) = fit(runs, out=root.parent / "runs")
-    config = {name: value for name, value in run.config.items() if name != "left_out"}
-    assert config != run.config
-    run.folder.write_json("config.json", config)
+    assert run.config.notices
+    stored = {name: value for name, value in run.config.to_json().items() if name != "notices"}
+    run.folder.write_json("config.json", stored)
     (again,) = fit(runs, out=root.parent / "runs", resume=True)
     assert again.folder.path == run.folder.path

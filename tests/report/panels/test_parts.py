@@ -9,6 +9,7 @@ from halves import PARTS, SEES, HalvesData, look, paint, scored, trained, view
 
 import unweave as uw
 from unweave.contract import Part, Representation
+from unweave.data import parse_supervision
 from unweave.evaluation.evaluate import evaluate_arrays
 from unweave.metrics import group_mig_score
 from unweave.report import report
@@ -130,7 +131,8 @@ def test_part_information_is_that_of_the_best_latent():
     ],
 )
 def test_supervision_determines_the_part_of_factors(text, expected):
-    assert expected_parts(text, HalvesData()) == expected
+    data = HalvesData()
+    assert expected_parts(parse_supervision(text, data), data) == expected
 
 
 def known(share, expected=(0, 0, 1), names=("shape", "hue", "angle")):

@@ -1,1 +1,26 @@
-"""What a method is told beside the images: specifications, parser, samplers."""
+"""Kinds of supervision: what a method may learn from besides images. Each kind is a class in a file of its own."""
+
+from unweave.data.supervision.changed_pairs import ChangedPairs
+from unweave.data.supervision.clips import Clips
+from unweave.data.supervision.file_pairs import FilePairs
+from unweave.data.supervision.groups import Groups
+from unweave.data.supervision.kind import Supervision
+from unweave.data.supervision.labels import Labels
+from unweave.data.supervision.match import Match
+from unweave.data.supervision.no_supervision import NoSupervision
+from unweave.data.supervision.rank import Rank
+from unweave.data.supervision.shared_pairs import SharedPairs
+from unweave.data.supervision.triplets import Triplets
+
+SUPERVISION_KINDS: tuple[type[Supervision], ...] = (
+    NoSupervision,
+    Labels,
+    ChangedPairs,
+    SharedPairs,
+    FilePairs,
+    Groups,
+    Match,
+    Triplets,
+    Rank,
+    Clips,
+)

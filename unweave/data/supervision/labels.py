@@ -1,132 +1,120 @@
-"""Labels for some observations: few, coarse, in a false order, or wrong now and then.
+"""Labels of some observations: few, binned, permuted or noisy.
 
-Which observations are labelled, and with what mistakes, is a function of a seed, computed without a table, so that
-every run of a fleet can have labels of its own. Mistakes are made once: an observation keeps its label.
-
-Shape letters: N labelled observations, B batch, K factors, L labelled factors.
+Shape letters: B batch, L labelled factors.
 """
 
 from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
+from typing import final
+
 from torch import Tensor
 
-from unweave.data.dataset import Dataset, all_indices
-from unweave.data.supervision.groups import GridGroups, TableGroups, group_by
-from unweave.data.supervision.specs import Labels
+from unweave.contract import DataInfo
+from unweave.data.dataset import Dataset
+from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, excluded_column
+from unweave.data.supervision.label_mapping import label_warnings
+from unweave.data.supervision.labelled_set import LabelledSet, label_sizes, most_labels
 from unweave.errors import UserError
-from unweave.ops.noise import fold, random_bits, random_integers
-from unweave.ops.shuffle import permuted, scaled
-
-Fields = dict[str, Tensor]
+from unweave.ops.noise import fold, random_integers
 
 
-def label_sizes(data: Dataset, spec: Labels) -> tuple[int, ...]:
-    """The number of classes of each labelled factor."""
-    return tuple(_coarse(data.factor_sizes[k], spec.bins) for k in spec.factors)
+@final
+@dataclass(frozen=True)
+class Labels(Supervision):
+    """`n` observations are labelled, drawn independently of x."""
 
+    n: int
+    factors: tuple[int, ...]
+    noise: float = 0.0
+    bins: int = 0  # 0: not binned
+    permute: bool = False
+    balanced: bool = False
+    seed: int | None = None  # None: the seed of the run
 
-def label_count(data: Dataset, spec: Labels) -> int:
-    """How many observations are labelled: of those asked for, as many as have a label."""
-    return min(spec.n, most_labels(data, spec.factors))
+    name, syntax = "labels", "labels(n=100)"
+    summary = "an image, and a labelled one"
+    keywords = {
+        "n": "number of labelled observations, or their share such as 0.01; default: all",
+        "factors": "labelled factors; default: all",
+        "noise": "probability that a label is replaced by a random class",
+        "bins": "largest number of classes of a factor",
+        "permute": "True: the classes are renamed at random",
+        "balanced": "True: the same number of each class",
+        "seed": "of the choice of observations and of the noise; default: the seed of the run",
+    }
+    batch_fields = ("labelled", "labels")
+    stream = "labels"
+    file_option = "--factors, a .csv with a file name and its labels per row"
 
+    @classmethod
+    def parse(cls, call: Call) -> Labels:
+        sizes, options = call.data.factor_sizes, call.options
+        factors = call.factors("factors", tuple(range(len(sizes))))
+        if not factors:
+            raise _no_factors(call)
+        noise = options.get("noise", 0.0)
+        if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
+            raise call.error("noise", "a number from 0 to 1")
+        most = most_labels(call.data, factors)
+        n, balanced, classes = _read_n(call, most), call.flag("balanced"), sizes[factors[0]]
+        if balanced and (len(factors) > 1 or n % classes):
+            raise call.error("balanced", f"given with one factor, and n a multiple of its classes ({classes} here)")
+        bins = call.integer("bins", 0, 2, 2**31)
+        seed = None if options.get("seed") is None else call.integer("seed", 0, 0, 2**62)
+        return cls(min(n, most), factors, float(noise), bins, call.flag("permute"), balanced, seed)
 
-def most_labels(data: Dataset, factors: tuple[int, ...]) -> int:
-    """How many observations have a label: one of these factors is known of them."""
-    return data.size if data.grid else int(_known(data, factors).sum())
+    @classmethod
+    def example(cls, data: Dataset) -> str:
+        return f"labels(n={min(100, data.size)})" if data.factor_names else ""
 
+    def info(self, data: Dataset) -> DataInfo:
+        names = tuple(data.factor_names[k] for k in self.factors)
+        sizes = label_sizes(data, self)
+        return data.info._replace(labels=sizes, labelled=self.n, factors=names, supervision=self.text)
 
-def _known(data: Dataset, factors: tuple[int, ...]) -> Tensor:
-    return (data.factors(all_indices(data))[:, list(factors)] >= 0).any(1)
+    def sentence(self, names: Names) -> str:
+        notes = [f"{self.noise:.0%} of them replaced at random"] if self.noise else []
+        notes += [f"in at most {self.bins} classes"] if self.bins else []
+        notes += ["their order permuted"] if self.permute else []
+        notes += ["the same number of each class"] if self.balanced else []
+        return f"Labels of {names(self.factors)} for {self.n} observations{''.join(f', {n}' for n in notes)}."
 
+    def warnings(self, data: Dataset) -> list[str]:
+        return label_warnings(data, self.factors, label_sizes(data, self))
 
-def _coarse(size: int, bins: int) -> int:
-    return min(size, bins) if bins else size
+    def labelled_set(self, data: Dataset, seed: int) -> LabelledSet:
+        return LabelledSet(data, self, seed)
 
+    def tables(self, data: Dataset, seed: int) -> Tables:
+        return Tables(data, lookup=LabelledSet(data, self, seed))
 
-class LabelledSet:
-    """The labelled observations of a data set."""
-
-    pool = None
-
-    def __init__(self, data: Dataset, spec: Labels, seed: Tensor) -> None:
-        self.data, self.spec, self.sizes, self.seed = data, spec, label_sizes(data, spec), seed
-        self.known = self._known()
-        self.groups = self._balanced() if spec.balanced else None
-        # A run of its own has one seed: what it says is looked up, not computed anew in every step.
-        self.table = self.assigned(seed, torch.arange(self.spec.n, device=seed.device))
-
-    def _known(self) -> Tensor | None:
-        """The observations of which any of the labelled factors is known, if not all are such."""
-        if self.data.grid:
-            return None
-        known_N = _known(self.data, self.spec.factors)
-        if bool(known_N.all()):
-            return None
-        self.spec = self.spec._replace(n=min(self.spec.n, int(known_N.sum())))
-        return known_N.nonzero()[:, 0]
-
-    def _balanced(self) -> GridGroups | TableGroups:
-        groups, classes = group_by(self.data, self.spec.factors), self.data.factor_sizes[self.spec.factors[0]]
-        least = groups.members if isinstance(groups, GridGroups) else int(groups.counts_P.min())
-        each = self.spec.n // classes
-        if groups.groups < classes or least < each:
-            rarest = 0 if groups.groups < classes else least
-            raise UserError(
-                f"supervision: n={self.spec.n} with balanced=True needs {each} observations of every class, but "
-                f"the rarest of data {self.data.name!r} has {rarest}; "
-                f"{f'give at most n={rarest * classes}' if rarest else 'leave balanced out'}"
-            )
-        return groups
-
-    def assigned(self, seed: Tensor, slot_B: Tensor) -> tuple[Tensor, Tensor]:
-        """The observation and the labels [B, L] of these of the n labelled ones, by the seed."""
-        key = fold(seed, "labels")
-        index_B = self._observation(fold(key, "which"), slot_B)
-        columns = self.data.factors(index_B).unbind(1)
-        told = [self._told(key, index_B, columns[k], number) for number, k in enumerate(self.spec.factors)]
-        return index_B, torch.stack(told, dim=1)
-
-    def _observation(self, key: Tensor, slot_B: Tensor) -> Tensor:
-        size = self.data.size if self.known is None else len(self.known)
-        if self.groups is not None:
-            class_B, rank_B = slot_B % self.sizes_before, slot_B // self.sizes_before
-            return self.groups.at(class_B, permuted(fold(key, class_B), rank_B, self.groups.count(class_B)))
-        chosen_B = slot_B if self.spec.n == size else permuted(key, slot_B, size)
-        return chosen_B if self.known is None else self.known[chosen_B]
-
-    @property
-    def sizes_before(self) -> int:
-        """The classes of the one factor that is balanced, before they are made coarser."""
-        return self.data.factor_sizes[self.spec.factors[0]]
-
-    def _told(self, key: Tensor, index_B: Tensor, class_B: Tensor, number: int) -> Tensor:
-        """What is said of one factor: made coarser, then renamed, then mistaken. What is unknown stays unknown."""
-        spec, size = self.spec, self.sizes[number]
-        told_B = self._label(key, class_B.clamp_min(0), number)
-        if spec.noise:
-            chance_B = fold(fold(fold(key, "noise"), number), index_B)
-            wrong_B = scaled(chance_B, 2**31) < round(spec.noise * 2**31)
-            told_B = torch.where(wrong_B, scaled(fold(chance_B, "class"), size), told_B)
-        return torch.where(class_B < 0, class_B, told_B)
-
-    def _label(self, key: Tensor, class_B: Tensor, number: int) -> Tensor:
-        """The label that stands for these classes of one factor."""
-        size, full = self.sizes[number], self.data.factor_sizes[self.spec.factors[number]]
-        label_B = class_B * size // full if size < full else class_B
-        if self.spec.permute:
-            label_B = random_bits(fold(fold(key, "permute"), number), (size,)).argsort()[label_B]
-        return label_B
-
-    def class_labels(self, number: int) -> Tensor:
-        """The label of every class of one of the labelled factors, without mistakes."""
-        full = self.data.factor_sizes[self.spec.factors[number]]
-        return self._label(fold(self.seed, "labels"), torch.arange(full, device=self.seed.device), number)
-
-    def __call__(self, key: Tensor, batch: int, seed: Tensor | None) -> Fields:
-        slot_B = random_integers(fold(key, "slot"), (batch,), self.spec.n)
-        if seed is None:
-            index_B, labels_BL = (table[slot_B] for table in self.table)
+    def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
+        labelled: LabelledSet = tables.lookup
+        slot_B = random_integers(fold(key, "slot"), (plan["x"].shape[0],), self.n)
+        if seed is None or self.seed is not None:
+            index_B, labels_BL = (column[slot_B] for column in labelled.table)
         else:
-            index_B, labels_BL = self.assigned(seed, slot_B)
+            index_B, labels_BL = labelled.assigned(seed, slot_B)
         return {"labelled": index_B, "labels": labels_BL}
+
+
+def _no_factors(call: Call) -> UserError:
+    """Return the error for data without factors, with the columns of its table that are not factors."""
+    excluded = call.data.origin.source_info.excluded_columns
+    reasons = ", and ".join(excluded_column(name, reason) for name, reason in excluded.items())
+    accepted = "a column with two or more classes" if excluded else Labels.file_option
+    message = f"{call.context} needs factors, of which data {call.data.name!r} has none{reasons and f': {reasons}'}; "
+    return UserError(message + f"give {accepted}", argument="supervision", value=call.text, accepted=accepted)
+
+
+def _read_n(call: Call, most: int) -> int:
+    """Return the number of labels; the size of the data is accepted even if some observations have no label."""
+    size, n = call.data.size, call.options.get("n")
+    if n is None:
+        return size
+    count = max(1, round(n * size)) if isinstance(n, float) and 0 < n <= 1 else n
+    if isinstance(count, bool) or not isinstance(count, int) or not (1 <= count <= most or count == size):
+        more = "or a fraction above 0 and up to 1.0" if most == size else "the number of observations with labels"
+        raise call.error("n", f"an integer from 1 to {most}, {more}")
+    return count

@@ -1,11 +1,11 @@
-"""Pairs and groups as a user's file lists them: two names a row, a header or none.
+"""Read pairs and groups from a file of the user: two names per row, with or without a header.
 
     IMG_0001.jpg,IMG_0002.jpg            a pair
     IMG_0001.jpg,IMG_0002.jpg,content    a pair, and what the two share: content or style
-    IMG_0001.jpg,Anna                    a picture and its group
+    IMG_0001.jpg,Anna                    an image and its group
 
-Pictures are named as in a table of factors: by their path in the folder or the end of it, with or without ending.
-Of mistakes the first is told, with its row as a spreadsheet counts them.
+Images are named as in a table of factors: by their path in the folder or the end of it, with or without extension.
+An error names the first invalid row, numbered as in a spreadsheet.
 
 Shape letters: N observations, L listed pairs.
 """
@@ -23,18 +23,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data.callspec import call_text, parse_call
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.user.factor_table import FactorTable
 from unweave.data.user.row_matching import file_finder, find_file
 from unweave.errors import UserError
 
-NAMES = {"pairs": "two file names", "groups": "a file name and a group name"}  # what a row has
-SHARED = ("content", "style")  # what a row of pairs may end with
+ROW_CONTENT = {"pairs": "two file names", "groups": "a file name and a group name"}
+SHARED = ("content", "style")  # third entry of a row of pairs
 
 
 class Row(NamedTuple):
-    """Two texts, and where they stand; pairs may have a third."""
+    """Entries of one row; `shared` is "" if the row has two."""
 
     number: int
     left: str
@@ -42,77 +41,69 @@ class Row(NamedTuple):
     shared: str = ""
 
 
-class Source(NamedTuple):
-    """A file of rows that name pictures."""
+class RowFile(NamedTuple):
+    """A file of "pairs" or "groups"; `what` is the option that named it."""
 
-    what: str  # "pairs" or "groups": the option it was given by
+    what: str
     path: Path
     rows: list[Row]
 
-    def error(self, row: Row, why: str) -> UserError:
-        return UserError(f"{self.what} '{self.path}', row {row.number}: {why}")
+    def error(self, problem: str, accepted: str = "", row: Row | None = None, value: object = None) -> UserError:
+        place = f"{self.what} '{self.path}'" + (f", row {row.number}" if row else "")
+        accepted = accepted or f"{ROW_CONTENT[self.what]} per row"
+        value = str(self.path) if value is None else value
+        return UserError(f"{place}: {problem}; give {accepted}", argument=self.what, value=value, accepted=accepted)
 
     def digest(self) -> str:
-        """Eight letters that change when the rows do."""
-        said = repr([row[1:] if self.has_shared_column else (row.left, row.right) for row in self.rows]).encode()
-        return hashlib.blake2b(said, digest_size=4).hexdigest()
+        """Return a fingerprint of the rows, eight letters."""
+        rows = repr([row[1:] if self.has_shared_column else (row.left, row.right) for row in self.rows]).encode()
+        return hashlib.blake2b(rows, digest_size=4).hexdigest()
 
     @property
     def has_shared_column(self) -> bool:
-        """Whether pairs come with what they share."""
+        """True if the file says what its pairs share."""
         return any(row.shared.casefold() in SHARED for row in self.rows)
 
 
 class GroupAssignment(NamedTuple):
-    """The groups of the pictures of a folder."""
+    """Groups of the images of a folder."""
 
     path: Path
     table: FactorTable  # one factor, `group`
-    singleton_groups: list[str]  # groups of one picture
+    singleton_groups: list[str]  # groups of one image
     header: bool
 
 
 class PairList(NamedTuple):
-    """The listed pairs of a data set."""
+    """Pairs of observations of a data set."""
 
     index_L2: Tensor
-    left_out: int  # of which a picture is broken, or not in this part of the folder
+    left_out: int  # number of pairs with an image that is unreadable or not in this part of the folder
     header: bool
-    shared_L: Tensor | None = None  # 0 where a pair shares the content, 1 the style; None if the file does not say
+    shared_L: Tensor | None = None  # 0 if a pair shares the content, 1 if the style; None if the file does not say
 
 
-def read_rows(what: str, path: str | Path) -> Source:
-    """The rows of a .csv of "pairs" or "groups", blank ones passed over."""
-    path, names = Path(path).expanduser().resolve(), NAMES[what]
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "is not there"
-        raise UserError(f"{what} '{path}' {problem}; give a .csv with {names} a row")
-    source = Source(what, path, [])
+def read_rows(what: str, path: str | Path) -> RowFile:
+    """Read the rows of a .csv of "pairs" or "groups"; blank rows are skipped."""
+    file = RowFile(what, Path(path).expanduser().resolve(), [])
+    if not file.path.is_file():
+        problem = "is a folder" if file.path.is_dir() else "does not exist"
+        raise file.error(problem, f"a .csv with {ROW_CONTENT[what]} per row")
     try:
-        for number, cells in _cells(path):
+        for number, cells in _cells(file.path):
             row = Row(number, *(cells + ["", "", ""])[: 3 if what == "pairs" else 2])
             if len(cells) != 2 + bool(row.shared) or not row.left or not row.right:
-                raise source.error(row, f"has {_count(cells)}; give {names}")
-            source.rows.append(row)
+                raise file.error(f"number of entries is {sum(map(bool, cells))}", ROW_CONTENT[what], row, len(cells))
+            file.rows.append(row)
     except (OSError, csv.Error) as error:
-        raise UserError(f"{what} '{path}' cannot be read as a table: {error}") from error
-    if not source.rows:
-        raise UserError(f"{what} '{path}' has no rows; give {names} a row")
-    return source
-
-
-def resolve_pairs_file(text: str) -> str:
-    """A text of supervision as a run keeps it: with the full path of a file of pairs, and what it must still hold."""
-    kind, options = parse_call(text, "supervision=")
-    if kind != "pairs" or not isinstance(options.get("file"), str):
-        return text
-    source = read_rows("pairs", str(options["file"]))
-    kept = {"file": str(source.path), "fingerprint": options.get("fingerprint", source.digest())}
-    return call_text(kind, {**options, **kept})
+        raise file.error(f"cannot be read as a table ({error})") from error
+    if not file.rows:
+        raise file.error("has no rows")
+    return file
 
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The number and the texts of every row that is not blank; commas, semicolons or tabs between them."""
+    """Yield the number and the entries of each row that is not blank, separated by commas, semicolons or tabs."""
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
@@ -128,66 +119,65 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, cells
 
 
-def _count(cells: Sequence[str]) -> str:
-    given = sum(map(bool, cells))
-    return "one entry only" if given == 1 else f"{given} entries"
+class _Images:
+    """The images of a folder, found by name."""
 
-
-class _Pictures:
-    """The pictures of a folder by name."""
-
-    def __init__(self, source: Source, pictures: Sequence[str], bad: Mapping[str, str]) -> None:
-        self.source, self.pictures = source, pictures
-        self.finder, self.spoilt = file_finder(pictures), file_finder(list(bad))
+    def __init__(self, file: RowFile, images: Sequence[str], unreadable: Mapping[str, str]) -> None:
+        self.file, self.images = file, images
+        self.finder, self.unreadable = file_finder(images), file_finder(list(unreadable))
 
     def find(self, row: Row, name: str) -> int | None:
-        """The number of the picture; None if its file gave no picture, which was told when the folder was read."""
-        number = find_file(name, self.finder)
-        if number is not None and _same_place(name, self.pictures[number]):
-            return number
-        if find_file(name, self.spoilt) is not None:
+        """Return the index of an image; None if its file is unreadable, of which reading the folder has warned."""
+        index = find_file(name, self.finder)
+        if index is not None and _same_folders(name, self.images[index]):
+            return index
+        if find_file(name, self.unreadable) is not None:
             return None
         last = Path(name.replace("\\", "/")).name.casefold()
-        several = number is None and any(last in (p.name, p.stem) for p in map(Path, map(str.casefold, self.pictures)))
-        why = "fits several pictures; give its path in the folder" if several else "is no picture of the folder"
-        raise self.source.error(row, f"{name!r} {why}; one there is called {self.pictures[0]!r}")
+        ambiguous = index is None and any(last in (p.name, p.stem) for p in map(Path, map(str.casefold, self.images)))
+        problem = "names several images" if ambiguous else "is not an image of the folder"
+        accepted = f"the path of an image in the folder, such as {self.images[0]!r}"
+        raise self.file.error(f"{name!r} {problem}", accepted, row, name)
 
-    def is_header(self, row: Row, *names: str) -> bool:
-        """Whether these cells are words about the columns: no picture is called so, and they end like no file."""
-        unknown = all(find_file(n, self.finder) is None and find_file(n, self.spoilt) is None for n in names)
-        return row is self.source.rows[0] and unknown and not any(Path(name).suffix for name in names)
+    def without_header(self, columns: int) -> list[Row]:
+        """Return the rows without the header: a first row whose first `columns` entries cannot be file names."""
+        first, *rest = self.file.rows
+        names = (first.left, first.right)[:columns]
+        unknown = all(find_file(n, self.finder) is None and find_file(n, self.unreadable) is None for n in names)
+        if not unknown or any(Path(name).suffix for name in names):
+            return self.file.rows
+        if not rest:
+            raise self.file.error("has no rows below its header")
+        return rest
 
 
-def _same_place(name: str, picture: str) -> bool:
-    """Whether the folders of the two agree as far as both have any: cats/1.png is not dogs/1.png."""
-    places = (text.casefold().replace("\\", "/").split("/")[-2::-1] for text in (name, picture))
-    return all(ours == theirs for ours, theirs in zip(*places) if ours not in ("", "."))
+def _same_folders(name: str, image: str) -> bool:
+    """Return True if the parent folders agree as far as both have any: cats/1.png is not dogs/1.png."""
+    parents = (text.casefold().replace("\\", "/").split("/")[-2::-1] for text in (name, image))
+    return all(ours == theirs for ours, theirs in zip(*parents) if ours not in ("", "."))
 
 
-def read_groups(source: Source, pictures: Sequence[str], bad: Mapping[str, str]) -> GroupAssignment:
-    """The listed groups as a factor of these pictures; a picture that is not listed is in none."""
-    known = _Pictures(source, pictures, bad)
-    header = known.is_header(source.rows[0], source.rows[0].left)
-    rows = source.rows[header:]
-    if not rows:
-        raise UserError(f"groups '{source.path}' has no rows below its header; give {NAMES['groups']} a row")
-    names_N: list[str | None] = [None] * len(pictures)
+def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, str]) -> GroupAssignment:
+    """Return the listed groups as a factor of these images; an image that is not listed is in no group."""
+    known = _Images(file, images, unreadable)
+    rows = known.without_header(1)
+    names_N: list[str | None] = [None] * len(images)
     seen: dict[int, int] = {}
     for row in rows:
-        if (number := known.find(row, row.left)) is None:
+        if (index := known.find(row, row.left)) is None:
             continue
-        if number in seen:
-            raise source.error(row, f"{row.left!r} is in row {seen[number]} already; give every picture one row")
-        seen[number], names_N[number] = row.number, row.right
+        if index in seen:
+            raise file.error(f"{row.left!r} is already in row {seen[index]}", "one row per image", row, row.left)
+        seen[index], names_N[index] = row.number, row.right
     counts = Counter(name for name in names_N if name is not None)
-    singleton_groups = [name for name, count in counts.items() if count == 1]
-    if len(singleton_groups) == len(counts):
-        raise UserError(f"groups '{source.path}': every group has one picture only; give at least two of one group")
-    return GroupAssignment(source.path, _group_factor(names_N), singleton_groups, header)
+    singletons = [name for name, count in counts.items() if count == 1]
+    if len(singletons) == len(counts):
+        raise file.error("every group has only one image", "a group of two or more images")
+    return GroupAssignment(file.path, _group_factor(names_N), singletons, len(rows) < len(file.rows))
 
 
 def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
-    """The groups as a discrete factor. They stay texts: 7 and 007 are two groups."""
+    """Return the groups as a discrete factor. Names stay texts: 7 and 007 are two groups."""
     values = sorted({name for name in names_N if name is not None})
     place = {name: number for number, name in enumerate(values)}
     classes_N = np.array([-1 if name is None else place[name] for name in names_N], np.int64)
@@ -196,64 +186,52 @@ def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
 
 
 def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> PairList:
-    """The pairs listed in a file, as numbers of observations of a folder or of a view on one."""
+    """Return the pairs that a file lists, as observations of a folder or of a view of one."""
     folder = data.origin
-    found = folder.source_info
-    if not found.file_names:
-        raise UserError(
-            f"pairs '{path}' list image files, but data {folder.name!r} has none; pass a folder of images",
-            argument="data",
-            value=folder.name,
-            accepted="a folder of images",
-        )
-    source = read_rows("pairs", path)
-    if fingerprint not in (None, source.digest()):
-        raise UserError(f"the pairs in '{source.path}' are not those the run was made with; put them back")
-    known = _Pictures(source, found.file_names, found.unreadable_files)
-    header = known.is_header(source.rows[0], source.rows[0].left, source.rows[0].right)
-    rows = source.rows[header:]
-    if not rows:
-        raise UserError(f"pairs '{source.path}' has no rows below its header; give {NAMES['pairs']} a row")
-    listed, shared = _numbers(source, rows, known), _shared(source, rows)
-    number_N = torch.full((folder.size,), -1)
+    if not folder.source_info.file_names:
+        message = f"pairs '{path}' list image files, but data {folder.name!r} has none; pass a folder of images"
+        raise UserError(message, argument="data", value=folder.name, accepted="a folder of images")
+    file = read_rows("pairs", path)
+    if fingerprint not in (None, file.digest()):
+        raise file.error("the rows are not those that the run was created with", "the original file")
+    known = _Images(file, folder.source_info.file_names, folder.source_info.unreadable_files)
+    rows = known.without_header(2)
+    listed, shared = _find_pairs(file, rows, known), [_shared(file, row) for row in rows]
+    number_N = torch.full((folder.size,), -1)  # index in `data` of each image of the folder; the first of several
     origin_N = data.origin_index(all_indices(data)).cpu()
-    number_N[origin_N.flip(0)] = torch.arange(data.size - 1, -1, -1)  # of one that is there often, the first
+    number_N[origin_N.flip(0)] = torch.arange(data.size - 1, -1, -1)
     index_L2 = number_N[torch.tensor([pair for pair in listed if pair is not None], dtype=torch.int64).reshape(-1, 2)]
     here_L = (index_L2 >= 0).all(1)
     index_L2 = index_L2[here_L]
     if not len(index_L2):
-        raise UserError(f"pairs '{source.path}' has no pair of two pictures of data {data.name!r}; give at least one")
+        raise file.error(f"has no pair of two images of data {data.name!r}", "at least one pair of images of the data")
     shared_L = torch.tensor([what for what, pair in zip(shared, listed, strict=True) if pair is not None])[here_L]
-    return PairList(index_L2, len(listed) - len(index_L2), header, shared_L if source.has_shared_column else None)
+    header = len(rows) < len(file.rows)
+    return PairList(index_L2, len(listed) - len(index_L2), header, shared_L if file.has_shared_column else None)
 
 
-def _shared(source: Source, rows: Sequence[Row]) -> list[int]:
-    """What each pair shares, 0 the content or 1 the style; all 0 if the file does not say."""
-    found = []
-    for row in rows:
-        if row.shared.casefold() not in (SHARED if source.has_shared_column else ("",)):
-            said = f"its third entry is {row.shared!r}" if row.shared else "has two entries where other rows have three"
-            raise source.error(row, f"{said}; give content or style, what the two share")
-        found.append(SHARED.index(row.shared.casefold()) if row.shared else 0)
-    return found
+def _shared(file: RowFile, row: Row) -> int:
+    """Return what a pair shares, 0 for content and 1 for style; 0 if the file does not say."""
+    shared = row.shared.casefold()
+    if shared not in (SHARED if file.has_shared_column else ("",)):
+        raise file.error(f"third entry is {row.shared!r}", "content or style, which the pair shares", row, row.shared)
+    return SHARED.index(shared) if shared else 0
 
 
-def _numbers(source: Source, rows: Sequence[Row], known: _Pictures) -> list[tuple[int, int] | None]:
-    """The pictures of each pair; None where one of them is broken."""
+def _find_pairs(file: RowFile, rows: Sequence[Row], known: _Images) -> list[tuple[int, int] | None]:
+    """Return the images of each pair; None if one of them is unreadable."""
     found: list[tuple[int, int] | None] = []
-    seen: dict[tuple[int, ...], int] = {}
+    seen: dict[frozenset[int], int] = {}
     for row in rows:
         left, right = known.find(row, row.left), known.find(row, row.right)
         if left is None or right is None:
             found.append(None)
             continue
+        pair, names = frozenset((left, right)), (row.left, row.right)
         if left == right:
-            raise source.error(row, f"{row.left!r} is paired with itself; give two different pictures")
-        pair = tuple(sorted((left, right)))
+            raise file.error(f"{row.left!r} is paired with itself", "two different images", row, row.left)
         if pair in seen:
-            raise source.error(
-                row, f"the pair {row.left!r}, {row.right!r} is in row {seen[pair]} already; list it once"
-            )
+            raise file.error(f"the pair {names} is already in row {seen[pair]}", "each pair once", row, names)
         seen[pair] = row.number
         found.append((left, right))
     return found

@@ -10,7 +10,6 @@ from typing import Any
 
 from unweave.config import RunConfig
 from unweave.contract import is_supervised
-from unweave.data import explain
 from unweave.errors import invalid
 from unweave.model import TrainedModel
 from unweave.report.formatting import DASH, NARROW, format_number, join_words, method_title, pretty, short_title
@@ -106,7 +105,7 @@ def run_summary(run: RunView) -> str:
     colour = "grey" if channels == 1 else "colour"
     factors = join_words([pretty(name) for name in data.factor_names])
     unfinished = "" if run.step >= config.steps else f" The run is unfinished: it is at step {run.step:,}."
-    supervision = explain(config.supervision, data) if is_supervised(needs) else "No supervision was used."
+    supervision = run.trained.supervision.explain(data) if is_supervised(needs) else "No supervision was used."
     return (
         f"{method_title(config.method)} on {config.data} ({height} × {width}, {colour}), "
         f"{config.steps:,} steps with a batch size of {config.batch:,}, seed {config.seed}.{unfinished} "

@@ -12,11 +12,10 @@ import numpy as np
 
 from unweave.contract import Part
 from unweave.data import Dataset
-from unweave.data.supervision.parse import read_supervision
-from unweave.data.supervision.specs import Match
+from unweave.data.supervision.kind import Supervision, varying_factors
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import ACTIVE_THRESHOLD, Evaluation, encode_dataset
-from unweave.evaluation.groups import MOST_CLASSES, group_accuracy, shared_factors
+from unweave.evaluation.groups import MOST_CLASSES, group_accuracy
 from unweave.model import TrainedModel
 from unweave.report.formatting import format_number, join_words, percent, pretty
 from unweave.report.images import picture
@@ -82,7 +81,7 @@ def context(run: RunView) -> dict[str, Any]:
 
 def _group_accuracy(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
     """Return how well the group can be predicted; None without groups by factors, or with too many of them."""
-    by = shared_factors(trained.config.supervision, trained.data)
+    by = trained.supervision.shared
     if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MOST_CLASSES:
         return None
     try:
@@ -114,17 +113,16 @@ def part_information(trained: TrainedModel, result: Evaluation) -> PartInformati
         for known_ZK in (adjusted_information(result), normalized_information(result))
     )
     none = (-1,) * len(result.factor_names)
-    expected = expected_parts(trained.config.supervision, trained.data) if len(parts) == 2 else none
+    expected = expected_parts(trained.supervision, trained.data) if len(parts) == 2 else none
     return PartInformation(parts, result.factor_names, share_PK, counted_PK, expected)
 
 
-def expected_parts(supervision: str, data: Dataset) -> tuple[int, ...]:
+def expected_parts(supervision: Supervision, data: Dataset) -> tuple[int, ...]:
     """Return for each factor 0 if groups share it, 1 if it varies within groups, -1 if the supervision says neither."""
-    first, spec = shared_factors(supervision, data), read_supervision(supervision, data)
+    first = supervision.shared
     if not first:
         return (-1,) * len(data.factor_names)
-    movable = tuple(k for k, size in enumerate(data.factor_sizes) if size > 1)
-    second = spec.style if isinstance(spec, Match) else movable
+    second = varying_factors(data) if supervision.style is None else supervision.style
     return tuple(0 if k in first else 1 if k in second else -1 for k in range(len(data.factor_names)))
 
 

@@ -15,7 +15,6 @@ from unweave.contract import Part
 from unweave.data import Dataset, Sampler
 from unweave.data.dataset import data_device
 from unweave.data.supervision.label_mapping import value_name
-from unweave.evaluation.groups import shared_factors
 from unweave.model import TrainedModel
 from unweave.report.formatting import join_words, pretty
 from unweave.report.images import image_grid, picture, sample_images
@@ -112,7 +111,7 @@ def _random_groups(trained: TrainedModel, count: int, seed: int) -> torch.Tensor
     if not is_grouped(trained):
         index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:count]
         return index[:, None].to(device)
-    sampler = Sampler(data, ("groups", "group_id"), trained.config.supervision)
+    sampler = Sampler(data, ("groups", "group_id"), trained.supervision)
     drawn = sampler.plan(torch.tensor(seed, device=device), DRAWN_GROUPS)
     first = {int(group): row for row, group in reversed(list(enumerate(drawn["group_id"])))}
     rows = sorted(first.values())[:count]
@@ -137,7 +136,7 @@ def _changes(trained: TrainedModel, one: torch.Tensor, other: torch.Tensor) -> l
     before, after = data.factors(torch.stack([one, other])).tolist()
     return [
         f"{pretty(data.factor_names[k])} {class_name(data, k, before[k])} → {class_name(data, k, after[k])}"
-        for k in shared_factors(trained.config.supervision, data)
+        for k in trained.supervision.shared
         if before[k] != after[k]
     ][:MAX_CHANGES]
 

@@ -1,0 +1,91 @@
+"""Pairs that a file lists.
+
+Shape letters: L listed pairs, B batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from torch import Tensor
+
+from unweave.data.callspec import call_text
+from unweave.data.dataset import Dataset, data_device
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
+from unweave.data.user.pair_lists import read_pairs, read_rows
+from unweave.errors import UserError
+from unweave.ops.noise import fold, random_bits, random_integers
+
+
+@final
+@dataclass(frozen=True)
+class FilePairs(Supervision):
+    """The pairs of a file, all equally likely, either image of a pair as x."""
+
+    file: str
+    fingerprint: str  # of the rows that the file must contain
+
+    name, syntax = "pairs", "pairs(file='pairs.csv')"
+    summary = "two images that a file lists as a pair"
+    keywords = {"file": "a .csv with two file names per row", "fingerprint": "of its rows; added by the run"}
+    batch_fields = ("pair", "shared")
+    example_data = "pictures"
+    file_option = "--pairs, a .csv with two file names per row, and content or style if they share one of these"
+
+    @classmethod
+    def matches(cls, options: Mapping[str, Any]) -> bool:
+        return "file" in options
+
+    @classmethod
+    def parse(cls, call: Call) -> FilePairs:
+        file, fingerprint = call.options["file"], call.options.get("fingerprint")
+        if not isinstance(file, str) or not file:
+            raise call.error("file", "the path of a .csv with two file names per row, in quotes")
+        if others := [name for name in call.options if name not in cls.keywords]:
+            message = f"{call.context}: {others[0]} cannot be combined with file"
+            raise UserError(message, argument=others[0], value=call.options[others[0]], accepted="file only")
+        path = str(Path(file).expanduser().resolve())
+        fingerprint = str(fingerprint or read_rows("pairs", file).digest())
+        return cls(path, fingerprint, text=call_text("pairs", {"file": path, "fingerprint": fingerprint}))
+
+    @classmethod
+    def example(cls, data: Dataset) -> str:
+        return ""
+
+    @property
+    def provided_fields(self) -> tuple[str, ...]:
+        return self.batch_fields if read_rows("pairs", self.file).has_shared_column else ("pair",)
+
+    def missing_hint(self, missing: Collection[str]) -> str:
+        return f"add a third entry, content or style, to every row of '{self.file}'" * (set(missing) == {"shared"})
+
+    def explain(self, data: Dataset) -> str:
+        pairs = read_pairs(self.file, data, self.fingerprint)
+        count, style = len(pairs.index_L2), 0 if pairs.shared_L is None else int(pairs.shared_L.sum())
+        shared = "" if pairs.shared_L is None else f", {count - style} sharing content and {style} style"
+        skipped = f"; {pairs.left_out} more name a picture that is not in this data set" if pairs.left_out else ""
+        header = " Row 1 is read as a header." if pairs.header else ""
+        return f"Pairs as listed in {self.file}. There are {count} of them{shared}{skipped}.{header}"
+
+    def tables(self, data: Dataset, seed: int) -> Tables:
+        pairs, device = read_pairs(self.file, data, self.fingerprint), data_device(data)
+        shared_L = None if pairs.shared_L is None else pairs.shared_L.to(device)
+        return Tables(data, lookup=(pairs.index_L2.to(device), shared_L))
+
+    def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
+        index_L2, shared_L = tables.lookup
+        row_B, x_B, pair_B = _draw_pairs(index_L2, key, plan["x"].shape[0])
+        fields = {"x": x_B, "x_index": x_B, "pair": pair_B}
+        fields |= {} if shared_L is None else {"shared": shared_L[row_B]}
+        return fields | (
+            {"x_other": _draw_pairs(index_L2, fold(key, "second"), len(x_B))[1]} if "x_other" in plan else {}
+        )
+
+
+def _draw_pairs(index_L2: Tensor, key: Tensor, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+    row_B = random_integers(fold(key, "row"), (batch,), len(index_L2))
+    side_B = random_bits(fold(key, "side"), (batch,)) & 1
+    return row_B, index_L2[row_B, side_B], index_L2[row_B, 1 - side_B]

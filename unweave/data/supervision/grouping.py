@@ -1,0 +1,124 @@
+"""Groups of observations that share some factors: the group of an observation, and the members of a group.
+
+In a grid both are arithmetic on indices. For other data they come from a table, sorted by group and computed once.
+
+Shape letters: N observations, B batch, K factors, P groups.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from unweave.data.dataset import Dataset, all_indices
+from unweave.errors import UserError
+from unweave.ops.shuffle import scaled
+
+
+class GridGroups:
+    """Groups of a grid: one per combination of the shared factors, all of the same size."""
+
+    def __init__(self, sizes: tuple[int, ...], by: tuple[int, ...]) -> None:
+        self.sizes, self.by = sizes, by
+        self.groups = math.prod(sizes[k] for k in by)
+        self.members = math.prod(sizes) // self.groups
+
+    def place(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
+        """Group of each observation, and its rank in the group."""
+        group_B, rank_B, stride = torch.zeros_like(index_B), torch.zeros_like(index_B), math.prod(self.sizes)
+        for k, size in enumerate(self.sizes):
+            stride //= size
+            class_B = index_B // stride % size
+            if k in self.by:
+                group_B = group_B * size + class_B
+            else:
+                rank_B = rank_B * size + class_B
+        return group_B, rank_B
+
+    def at(self, group_B: Tensor, rank_B: Tensor) -> Tensor:
+        """Observation with this rank in the group."""
+        index_B, stride = torch.zeros_like(group_B), 1
+        for k in reversed(range(len(self.sizes))):
+            size = self.sizes[k]
+            if k in self.by:
+                class_B, group_B = group_B % size, group_B // size
+            else:
+                class_B, rank_B = rank_B % size, rank_B // size
+            index_B, stride = index_B + class_B * stride, stride * size
+        return index_B
+
+    def count(self, group_B: Tensor) -> Tensor:
+        """Number of observations in each group."""
+        return torch.full_like(group_B, self.members)
+
+    def outside(self, bits_B: Tensor, group_B: Tensor) -> Tensor:
+        """Sample an observation of a different group, uniformly, from the given random bits."""
+        drawn_B = scaled(bits_B, (self.groups - 1) * self.members)
+        other_B = drawn_B // self.members
+        return self.at(other_B + (other_B >= group_B), drawn_B % self.members)
+
+
+class TableGroups:
+    """Groups of any data set. An observation that lacks one of the shared factors is in no group (-1)."""
+
+    def __init__(self, classes_NK: Tensor, by: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+        combined_N = torch.zeros_like(classes_NK[:, 0])
+        for k in by:
+            combined_N = combined_N * sizes[k] + classes_NK[:, k]
+        known_N = (classes_NK[:, list(by)] >= 0).all(1)
+        _, numbers, counts_P = combined_N[known_N].unique(return_inverse=True, return_counts=True)
+        self.groups, self.members = len(counts_P), int(counts_P.max()) if len(counts_P) else 0
+        self.counts_P, self.starts_P = counts_P, counts_P.cumsum(0) - counts_P
+        self.group_N = torch.full_like(combined_N, -1)
+        self.group_N[known_N] = numbers
+        within = numbers.argsort(stable=True)
+        self.order = known_N.nonzero()[:, 0][within]  # known observations sorted by group
+        self.rank_N = torch.zeros_like(combined_N)
+        self.rank_N[self.order] = torch.arange(len(within), device=within.device) - self.starts_P[numbers[within]]
+
+    def place(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
+        return self.group_N[index_B], self.rank_N[index_B]
+
+    def at(self, group_B: Tensor, rank_B: Tensor) -> Tensor:
+        return self.order[self.starts_P[group_B] + rank_B]
+
+    def count(self, group_B: Tensor) -> Tensor:
+        return self.counts_P[group_B]
+
+    def outside(self, bits_B: Tensor, group_B: Tensor) -> Tensor:
+        count_B = self.counts_P[group_B]
+        drawn_B = scaled(bits_B, len(self.order) - count_B)
+        return self.order[torch.where(drawn_B < self.starts_P[group_B], drawn_B, drawn_B + count_B)]
+
+
+Grouping = GridGroups | TableGroups
+
+
+def group_by(data: Dataset, by: tuple[int, ...]) -> Grouping:
+    """Groups of the observations that share these factors."""
+    if data.grid:
+        return GridGroups(data.factor_sizes, by)
+    return TableGroups(data.factors(all_indices(data)), by, data.factor_sizes)
+
+
+def other_member(groups: Grouping, bits_B: Tensor, index_B: Tensor) -> Tensor:
+    """Sample another observation of the same group, uniformly; the group must have at least two members."""
+    group_B, rank_B = groups.place(index_B)
+    count_B = groups.count(group_B)
+    return groups.at(group_B, (rank_B + 1 + scaled(bits_B, count_B - 1)) % count_B)
+
+
+def members_pool(data: Dataset, groupings: tuple[Grouping, ...], size: int) -> Tensor | None:
+    """Observations whose groups have at least `size` members; None if all observations qualify."""
+    enough_N = torch.ones_like(all_indices(data), dtype=torch.bool)
+    for groups in groupings:
+        if isinstance(groups, TableGroups):
+            enough_N &= (groups.group_N >= 0) & (groups.counts_P[groups.group_N.clamp_min(0)] >= size)
+        elif groups.members < size:
+            enough_N = torch.zeros_like(enough_N)
+    if not bool(enough_N.any()):
+        message = f"no observation of data {data.name!r} has a partner that shares the given factors; use fewer factors"
+        raise UserError(message, argument="supervision", value=data.name, accepted="fewer factors")
+    return None if bool(enough_N.all()) else enough_N.nonzero()[:, 0]

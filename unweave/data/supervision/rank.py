@@ -1,0 +1,45 @@
+"""The order of two images by a factor.
+
+Shape letters: B batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from torch import Tensor
+
+from unweave.data.dataset import Dataset
+from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, grouped_tables
+
+
+@final
+@dataclass(frozen=True)
+class Rank(Supervision):
+    """Which of x and an independent second observation has more of this factor (rank pairing, Shu et al. 2020)."""
+
+    factor: int
+
+    name, syntax = "rank", "rank(factor='shape')"
+    summary = "two images, and which has more of a factor"
+    keywords = {"factor": "factor by which images are ordered"}
+    batch_fields = ("order",)
+
+    @classmethod
+    def parse(cls, call: Call) -> Rank:
+        factors = call.factors("factor")
+        if len(factors) != 1 or call.data.factor_sizes[factors[0]] < 2:
+            raise call.error("factor", "one factor with two or more values")
+        return cls(factors[0])
+
+    def sentence(self, names: Names) -> str:
+        return f"Which of two observations has more {names([self.factor])}."
+
+    def tables(self, data: Dataset, seed: int) -> Tables:
+        return grouped_tables(data, (self.factor,), size=1)
+
+    def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
+        # By value, not by class: a continuous factor has more values than classes.
+        first_B, second_B = (tables.data.values(plan[field])[:, self.factor] for field in ("x", "x_other"))
+        return {"order": (first_B - second_B).sign().long()}
