@@ -174,8 +174,10 @@ def _metadata(folder: RunFolder) -> DatasetMetadata | None:
 
 
 def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int) -> Method:
-    known = isinstance(data, DatasetMetadata)
-    info = data.data_info if known else parse_supervision(config.supervision, data).info(data)
+    if isinstance(data, DatasetMetadata):
+        info = data.data_info
+    else:
+        info = parse_supervision(config.supervision, data).info(data)
     model = None
     for cls in stages(method)[: stage + 1]:
         model = construct(cls, info, config.arguments, model)

@@ -41,7 +41,7 @@ def test_two_columns_are_named_and_one_is_proposed(said, method):
 )
 def test_a_column_that_is_no_factor_is_named_with_what_is_wrong(said, cell, fault):
     line = said("kind", lambda n: cell)
-    assert fault in line and "give a column with two classes or more" in line and "--factors" not in line
+    assert fault in line and "give a column with two or more classes" in line and "--factors" not in line
     line = said("kind,size", lambda n: f"{cell},{n % 3}", supervision="labels(factors=['kind'])")
     assert f"supervision=\"labels(factors=['kind'])\": {fault}; use one of size" in line
 
