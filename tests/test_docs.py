@@ -11,7 +11,7 @@ from unweave.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-INLINE_CODE = re.compile(r"`[^`\n]*`|^ {4}.*$", re.MULTILINE)
+INLINE_CODE = re.compile(r"`(?:[^`\n]|\n(?!\n))*`|^ {4}.*$", re.MULTILINE)
 GUIDE = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 ALL_PAGES = sorted([*GUIDE, *(str(p.relative_to(ROOT)) for p in ROOT.glob("benchmarks/**/*.md"))])
 LONGEST_LINE = 250

@@ -14,7 +14,7 @@ from unweave.data import DATASETS, USER_DATASETS, VIEWS
 from unweave.methods import METHODS
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`(unweave [a-z][^`\n]*)`")
+INLINE = re.compile(r"`(unweave [a-z](?:[^`\n]|\n(?!\n))*)`")
 INDENTED = re.compile(r"^ {4}(?:\$ )?(unweave .*)$", re.MULTILINE)
 
 
@@ -24,7 +24,8 @@ def commands(text):
     lines = [line.strip().removeprefix("$ ") for body in shell for line in body.splitlines()]
     prose = BLOCK.sub("", text)
     found = [line for line in lines if line.startswith("unweave ")]
-    return [*found, *INDENTED.findall(prose), *INLINE.findall(prose)]
+    inline = [re.sub(r"\s+", " ", line) for line in INLINE.findall(prose)]
+    return [*found, *INDENTED.findall(prose), *inline]
 
 
 def check_command(line):
