@@ -50,6 +50,9 @@ def uniform(*dims: str | int) -> Noise:
     return Noise("uniform", dims)
 
 
+_UNFILLED: Any = None
+
+
 class Batch(NamedTuple):
     """Data of one step. Only the fields in the method's `needs` are filled; the others are None.
 
@@ -57,20 +60,20 @@ class Batch(NamedTuple):
     (docs/guide/supervision.md). B counts observations, pairs, triplets, groups or clips.
     """
 
-    x: Tensor | None = None  # images [B, C, H, W] in 0..1
-    x_other: Tensor | None = None  # an independent batch of the same size
-    pair: Tensor | None = None  # pairs, match: partners of x that share some factors with it
-    changed: Tensor | None = None  # pairs: number of factors in which each pair differs [B], int64
-    labels: Tensor | None = None  # labels: classes of the labelled factors of `labelled` [B, L], int64; -1 is unknown
-    labelled: Tensor | None = None  # labels: images with known labels [B, C, H, W], independent of x
-    groups: Tensor | None = None  # groups: images that share some factors [B, G, C, H, W]
-    group_id: Tensor | None = None  # groups: index of each group [B], int64; equal if the shared factors are equal
-    shared: Tensor | None = None  # match: what each pair shares [B], int64; 0 content, 1 style
-    positive: Tensor | None = None  # triplets: images that share the factors of x
-    negative: Tensor | None = None  # triplets: images that do not
-    order: Tensor | None = None  # rank: sign of the factor of x minus that of `x_other` [B], int64; -1, 0 or 1
-    clips: Tensor | None = None  # clips: consecutive frames of one video each [B, G, C, H, W]
-    x_index: Tensor | None = None  # index of each x in the data set [B], int64
+    x: Tensor = _UNFILLED  # images [B, C, H, W] in 0..1
+    x_other: Tensor = _UNFILLED  # an independent batch of the same size
+    pair: Tensor = _UNFILLED  # pairs, match: partners of x that share some factors with it
+    changed: Tensor = _UNFILLED  # pairs: number of factors in which each pair differs [B], int64
+    labels: Tensor = _UNFILLED  # labels: classes of the labelled factors of `labelled` [B, L], int64; -1 is unknown
+    labelled: Tensor = _UNFILLED  # labels: images with known labels [B, C, H, W], independent of x
+    groups: Tensor = _UNFILLED  # groups: images that share some factors [B, G, C, H, W]
+    group_id: Tensor = _UNFILLED  # groups: index of each group [B], int64; equal if the shared factors are equal
+    shared: Tensor = _UNFILLED  # match: what each pair shares [B], int64; 0 content, 1 style
+    positive: Tensor = _UNFILLED  # triplets: images that share the factors of x
+    negative: Tensor = _UNFILLED  # triplets: images that do not
+    order: Tensor = _UNFILLED  # rank: sign of the factor of x minus that of `x_other` [B], int64; -1, 0 or 1
+    clips: Tensor = _UNFILLED  # clips: consecutive frames of one video each [B, G, C, H, W]
+    x_index: Tensor = _UNFILLED  # index of each x in the data set [B], int64
 
 
 UNSUPERVISED_FIELDS = ("x", "x_other", "x_index")

@@ -194,7 +194,8 @@ class DeviceBuffer:
         """What the recorded step calls, once a phase in order; the key has done its work on the host."""
         fields = itertools.starmap(self._complete, zip(*self._slots[self._turn], strict=True))
         self._turn = (self._turn + 1) % self.phases
-        return Batch(*(f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in fields))
+        scaled = (f / 255.0 if f is not None and f.dtype == torch.uint8 else f for f in fields)
+        return Batch(*scaled)  # type: ignore[arg-type]
 
     @staticmethod
     def _room(batch: Batch, places: Batch, device: torch.device | str) -> _Drawn:

@@ -1,18 +1,19 @@
-"""AAE: an autoencoder whose codes a critic holds to a prior."""
+"""AAE: an autoencoder with a discriminator that draws the codes to a prior."""
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, normal
-from unweave.errors import UserError, check_choice
+from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation, Setting, normal
+from unweave.errors import check_choice, check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder, State
 from unweave.nn.discriminator import Discriminator, adversarial_losses
 from unweave.nn.precision import at_least_single
+from unweave.nn.settings import BatchNormed, Depth, Latents, LikelihoodName, Net, Width
 from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.divergence import reparametrize
 from unweave.ops.priors import PETALS, PRIORS, prior_sample
@@ -25,10 +26,11 @@ class AAE(Method):
     """Makhzani et al. 2015, section 2 and figure 1: the two phases of a step."""
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
-    equation = "-E_q(z|x)[log p(x|z)], then -E_q(z)[log D(z)], D(z) the critic's chance that z is from p(z)"
+    equation = "-E_q(z|x)[log p(x|z)], then -E_q(z)[log D(z)], D(z) the discriminator's probability that z is from p(z)"
     players = {"model": ("autoencoder",), "discriminator": ("discriminator",), "encoder": ("autoencoder.encoder",)}
     phases = {"reconstruction": ("model",), "regularisation": ("discriminator", "encoder")}
     noise = PRIORS["normal"]
+    objective = "recon"
     optimizer_defaults = {
         "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
         "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
@@ -39,29 +41,34 @@ class AAE(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        encoder: str = "deterministic",
-        prior: str = "normal",
-        components: int = PETALS,
-        generator: str = "non_saturating",
-        discriminator_steps: int = 1,
-        discriminator_width: int = 1000,
-        discriminator_depth: int = 2,
-        batch_norm: bool = False,
+        latents: Latents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        encoder: Annotated[str, Setting("deterministic or gaussian")] = "deterministic",
+        prior: Annotated[
+            str, Setting("normal, uniform, mixture, swiss_roll, or categorical (a class and a normal style)")
+        ] = "normal",
+        components: Annotated[
+            int, Setting("number of Gaussians of the mixture, or of classes of categorical")
+        ] = PETALS,
+        generator: Annotated[
+            str, Setting("loss of the encoder against the discriminator: non_saturating, minimax or ratio")
+        ] = "non_saturating",
+        discriminator_steps: Annotated[
+            int, Setting("number of updates of discriminator and encoder per reconstruction update")
+        ] = 1,
+        discriminator_width: Width = 1000,
+        discriminator_depth: Depth = 2,
+        batch_norm: BatchNormed = False,
     ) -> None:
         super().__init__()
         check_choice("encoder", encoder, ENCODERS)
         check_choice("prior", prior, tuple(PRIORS))
         check_choice("generator", generator, tuple(GENERATOR_LOSSES))
-        if components < 2:
-            raise UserError(f"components {components} is too small; use 2 or more")
-        if discriminator_steps < 1:
-            raise UserError(f"contests {discriminator_steps} is too small; use 1 or more")
-        least = components + 1 if prior == "categorical" else 2 if "place" in PRIORS[prior] else 1
-        if latents < least:
-            raise UserError(f"latents {latents} is too small for prior '{prior}'; use {least} or more")
+        check_integer("components", components, 2)
+        check_integer("discriminator_steps", discriminator_steps, 1)
+        smallest = components + 1 if prior == "categorical" else 2 if "place" in PRIORS[prior] else 1
+        check_integer("latents", latents, smallest, context=f"prior '{prior}'")
         self.latents, self.components = latents, components
         self.gaussian, self.prior, self.generator = encoder == "gaussian", prior, generator
         self.noise = {**PRIORS[prior], "eps": normal("B", "Z")} if self.gaussian else PRIORS[prior]
@@ -69,28 +76,24 @@ class AAE(Method):
         if batch_norm:
             self.autoencoder.encoder = BatchNormEncoder(self.autoencoder.encoder)
         self.discriminator = Discriminator(latents, width=discriminator_width, depth=discriminator_depth)
-        again = (f"regularisation_{n}" for n in range(2, discriminator_steps + 1))
-        self.phases = {**self.phases, **dict.fromkeys(again, ("discriminator", "encoder"))}
+        repeats = (f"regularisation_{n}" for n in range(2, discriminator_steps + 1))
+        self.phases = {**self.phases, **dict.fromkeys(repeats, ("discriminator", "encoder"))}
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor, phase: str = "reconstruction") -> Out:
-        z_BZ, state = self._code(batch.x, noise)  # type: ignore[arg-type]
+        z_BZ, state = self._code(batch.x, noise)
         if phase == "reconstruction":
-            recon = self.autoencoder.nll(batch.x, z_BZ).mean()  # type: ignore[arg-type]
+            recon = self.autoencoder.nll(batch.x, z_BZ).mean()
             return Out({"model": recon}, {"recon": recon}, state)
-        game = adversarial_losses(
-            self.discriminator, z_BZ, prior_sample(self.prior, noise, self.components), self.generator
-        )
-        logs = {
-            "generator": game.generator,
-            "discriminator": game.discriminator,
-            "discriminator_accuracy": game.accuracy,
-        }
-        return Out({"discriminator": game.discriminator, "encoder": game.generator}, logs)
+        prior_BZ = prior_sample(self.prior, noise, self.components)
+        losses = adversarial_losses(self.discriminator, z_BZ, prior_BZ, self.generator)
+        logs = {"generator": losses.generator, "discriminator": losses.discriminator}
+        logs["discriminator_accuracy"] = losses.accuracy
+        return Out({"discriminator": losses.discriminator, "encoder": losses.generator}, logs)
 
     def _code(self, x_BCHW: Tensor, noise: Any) -> tuple[Tensor, State]:
-        """Codes of a batch to learn from, and the new running averages of an encoder that is normalised."""
+        """Return the codes of a training batch, and the new running averages of an encoder with batch normalisation."""
         mean_BZ, logvar_BZ, state = self._posterior(x_BCHW)
-        return self._classed(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state
+        return self._with_classes(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state
 
     def _posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor, State]:
         encoder = self.autoencoder.encoder
@@ -100,8 +103,8 @@ class AAE(Method):
         mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
         return mean_BZ, logvar_BZ, state
 
-    def _classed(self, z_BZ: Tensor) -> Tensor:
-        """With a categorical prior the first coordinates of a code are the probabilities of classes."""
+    def _with_classes(self, z_BZ: Tensor) -> Tensor:
+        """With a categorical prior, turn the first coordinates of a code into class probabilities."""
         if self.prior != "categorical":
             return z_BZ
         return torch.cat([z_BZ[:, : self.components].softmax(1), z_BZ[:, self.components :]], 1)
@@ -111,6 +114,6 @@ class AAE(Method):
         if self.prior == "categorical":
             parts = (Part("class", self.components, classes=True), Part("style", self.latents - self.components))
             encode = found.require("encode")
-            return found._replace(encode=lambda x: self._classed(encode(x)), posterior=None, parts=parts)
-        # A deterministic encoder's second half is never trained: its variances must not be taken for a posterior.
+            return found._replace(encode=lambda x: self._with_classes(encode(x)), posterior=None, parts=parts)
+        # The second half of a deterministic encoder is not trained: its variances are not those of a posterior.
         return found if self.gaussian else found._replace(posterior=None)

@@ -1,4 +1,4 @@
-"""AAE for dimensionality reduction: a few numbers that hold both the class, as a place, and the style around it."""
+"""AAE for dimensionality reduction: the code is the head of a cluster plus the style."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
-from unweave.errors import UserError
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal
+from unweave.errors import check_integer, invalid
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.discriminator import Discriminator
-from unweave.nn.heads import HEAD_NOISE, Heads, batch_heads, check_minimum, heads, heads_adversarial_losses
+from unweave.nn.heads import HEAD_NOISE, Heads, batch_heads, classification_loss, heads, heads_adversarial_losses
 from unweave.nn.networks import build_networks
-from unweave.ops.partial_labels import cross_entropy, zero_one_loss
+from unweave.nn.settings import BatchNormed, Latents, LikelihoodName, Net
 from unweave.ops.separation import repulsion
 
-CLUSTERS = 20  # without labels, if nothing is said
-SPREAD = 3.0  # standard deviation of the places at the start, in that of the style
+CLUSTERS = 20  # default number without labels
+SPREAD = 3.0  # standard deviation of the initial cluster heads, relative to that of the style
 
 
 @final
@@ -28,14 +28,14 @@ class AAEReduce(Method):
 
     class Hyper(NamedTuple):
         sigma: Annotated[Tensor, HyperParam(0.3, "standard deviation of the noise on the encoder's input")]
-        eta: Annotated[Tensor, HyperParam(4.0, "distance under which two cluster heads push each other away")]
+        eta: Annotated[Tensor, HyperParam(4.0, "distance below which two cluster heads repel each other")]
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
         "-E[log p(x|y W + z)] + sum_(i<j) max(0, eta - |W_i - W_j|), then -E_q(z)[log D_z(z)] - E_q(y)[log D_y(y)], "
-        "D the critics' chances of being from the prior, then, with labels, -log q(y|x) of the labelled"
+        "D the discriminators' probabilities of being from the prior, then, with labels, -log q(y|x) of the labelled"
     )
-    players = {  # the classifier with labels only
+    players = {  # the classifier only with labels
         "model": ("autoencoder", "cluster_heads"),
         "discriminators": ("style_discriminator", "class_discriminator"),
         "encoder": ("autoencoder.encoder",),
@@ -53,20 +53,23 @@ class AAEReduce(Method):
         "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
 
-    prior = "places"  # a code is normal around the place of its class
+    prior = "places"  # a code is normal around the head of its class
+    objective = "recon"
 
     def __init__(
         self,
         data: DataInfo,
         *,
-        latents: int = 2,
-        clusters: int = 0,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        batch_norm: bool = True,
+        latents: Latents = 2,
+        clusters: Annotated[
+            int, Setting("number of clusters; 0 is the number of classes of the labels, or 20 without labels")
+        ] = 0,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        batch_norm: BatchNormed = True,
     ) -> None:
         super().__init__()
-        self.latents = check_minimum("latents", latents, 1)
+        self.latents = check_integer("latents", latents, 1)
         self.has_labels = bool(data.labels)
         self.clusters = _clusters(clusters, data)
         if self.has_labels:
@@ -88,28 +91,22 @@ class AAEReduce(Method):
         x = batch.labelled if phase == "classification" else batch.x
         found, state = batch_heads(self.autoencoder, x + hyper.sigma * noise["input"], self.clusters)  # type: ignore[operator]
         if phase == "reconstruction":
-            recon = self.autoencoder.nll(batch.x, self._code(found)).mean()  # type: ignore[arg-type]
-            close = repulsion(self.cluster_heads, hyper.eta)
-            return Out({"model": recon + close}, {"recon": recon, "repulsion": close}, state)
+            recon = self.autoencoder.nll(batch.x, self._code(found)).mean()
+            penalty = repulsion(self.cluster_heads, hyper.eta)
+            return Out({"model": recon + penalty}, {"recon": recon, "repulsion": penalty}, state)
         if phase == "regularisation":
-            game = heads_adversarial_losses(self.style_discriminator, self.class_discriminator, found, noise)
-            return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
-        labels_B = batch.labels[:, 0]  # type: ignore[index]
-        entropy, error = (
-            cross_entropy(found.logits_BY, labels_B).mean(),
-            zero_one_loss(found.logits_BY, labels_B).mean(),
-        )
-        return Out({"classifier": entropy}, {"cross_entropy": entropy, "accuracy": 1.0 - error})
+            return heads_adversarial_losses((self.style_discriminator, self.class_discriminator), found, noise)
+        return classification_loss(found, batch.labels)
 
     def _heads(self, x_BCHW: Tensor) -> Heads:
         return heads(self.autoencoder, x_BCHW, self.clusters)
 
     def _code(self, found: Heads) -> Tensor:
-        """The place of the class, and the style beside it [B, Z]."""
+        """Return the heads of the classes, weighted by their probabilities, plus the style [B, Z]."""
         return found.class_BY @ self.cluster_heads + found.style_BZ
 
     def probabilities(self, x_BCHW: Tensor) -> Tensor:
-        """Of the classes, or of the clusters where no labels were given [B, Y]."""
+        """Return the probabilities of the classes, or without labels of the clusters [B, Y]."""
         return self._heads(x_BCHW).class_BY
 
     def representation(self) -> Representation:
@@ -123,10 +120,10 @@ class AAEReduce(Method):
 
 
 def _clusters(given: int, data: DataInfo) -> int:
-    """As many as asked for; with labels one for each class."""
+    """Return the number of clusters; with labels it is that of the classes."""
     if not data.labels:
-        return check_minimum("clusters", given, 2) if given else CLUSTERS
+        return check_integer("clusters", given, 2) if given else CLUSTERS
     classes = class_count(data)
     if given not in (0, classes):
-        raise UserError(f"clusters {given} does not fit the labels, which have {classes} classes; leave it 0")
+        raise invalid("clusters", given, f"0 or {classes}, the number of classes of the labels")
     return classes

@@ -1,4 +1,4 @@
-"""Semi-supervised AAE: a class and a style, each held to its prior by a critic, and a few labels for the class."""
+"""Semi-supervised AAE: a class and a style, each drawn to its prior by a discriminator, and some labelled images."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import Annotated, Any, NamedTuple, final
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Part, Representation, normal
+from unweave.errors import check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.discriminator import Discriminator
-from unweave.nn.heads import HEAD_NOISE, Heads, batch_heads, check_minimum, heads, heads_adversarial_losses
-from unweave.ops.partial_labels import cross_entropy, zero_one_loss
+from unweave.nn.heads import (
+    HEAD_NOISE,
+    Heads,
+    batch_heads,
+    classification_loss,
+    heads,
+    heads_adversarial_losses,
+)
+from unweave.nn.settings import BatchNormed, LikelihoodName, Net, StyleLatents
 
 
 @final
@@ -24,10 +32,12 @@ class AAESemi(Method):
 
     paper = "Makhzani et al., Adversarial Autoencoders, 2015"
     equation = (
-        "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - E_q(y)[log D_y(y)], D the critics' chances of being from the "
-        "prior, then -log q(y|x) of the labelled"
+        "-E[log p(x|y,z)], then -E_q(z)[log D_z(z)] - E_q(y)[log D_y(y)], "
+        "D the discriminators' probabilities of being from the prior, then -log q(y|x) of the labelled"
     )
     needs = ("x", "labelled", "labels")
+    example_supervision = "labels(n=100, factors=['shape'])"
+    objective = "recon"
     players = {
         "model": ("autoencoder",),
         "discriminators": ("style_discriminator", "class_discriminator"),
@@ -50,14 +60,14 @@ class AAESemi(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        batch_norm: bool = True,
+        latents: StyleLatents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        batch_norm: BatchNormed = True,
     ) -> None:
         super().__init__()
         self.classes = class_count(data)
-        self.latents = check_minimum("latents", latents, 1)  # of the style
+        self.latents = check_integer("latents", latents, 1)  # of the style
         self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents + self.classes, net, likelihood)
         self.autoencoder.encoder = BatchNormEncoder(self.autoencoder.encoder, hidden=batch_norm)
@@ -68,17 +78,11 @@ class AAESemi(Method):
         x = batch.labelled if phase == "classification" else batch.x
         found, state = batch_heads(self.autoencoder, x + hyper.sigma * noise["input"], self.classes)  # type: ignore[operator]
         if phase == "reconstruction":
-            recon = self.autoencoder.nll(batch.x, found.code).mean()  # type: ignore[arg-type]
+            recon = self.autoencoder.nll(batch.x, found.code).mean()
             return Out({"model": recon}, {"recon": recon}, state)
         if phase == "regularisation":
-            game = heads_adversarial_losses(self.style_discriminator, self.class_discriminator, found, noise)
-            return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
-        labels_B = batch.labels[:, 0]  # type: ignore[index]
-        entropy = cross_entropy(found.logits_BY, labels_B).mean()
-        return Out(
-            {"classifier": entropy},
-            {"cross_entropy": entropy, "accuracy": 1.0 - zero_one_loss(found.logits_BY, labels_B).mean()},
-        )
+            return heads_adversarial_losses((self.style_discriminator, self.class_discriminator), found, noise)
+        return classification_loss(found, batch.labels)
 
     def _heads(self, x_BCHW: Tensor) -> Heads:
         return heads(self.autoencoder, x_BCHW, self.classes)

@@ -1,4 +1,4 @@
-"""Ada-GVAE: learning from pairs that share an unknown set of factors."""
+"""Ada-GVAE: learn from pairs that share an unknown set of factors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.paired import pair_pass
+from unweave.nn.paired import pair_loss, pair_pass
+from unweave.nn.settings import KnownCount, Latents, LikelihoodName, Net, Symmetric
 from unweave.ops.sharing import average_shared
 
 
 @final
 class AdaGVAE(Method):
-    """Locatello et al. 2020, eq. 5-6: posteriors averaged where a pair seems to share the factor."""
+    """Locatello et al. 2020, eq. 5-6: posteriors are averaged in the latents that a pair seems to share."""
 
     class Hyper(NamedTuple):
         beta: Annotated[Tensor, HyperParam(1.0, "weight of the KL term", paper="1, 2, 4, 6, 8, 16")]
@@ -30,25 +31,21 @@ class AdaGVAE(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        known_k: bool = False,
-        symmetric: bool = False,
+        latents: Latents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        known_k: KnownCount = False,
+        symmetric: Symmetric = False,
     ) -> None:
         super().__init__()
-        self.latents = latents
-        self.known_k = known_k
-        self.symmetric = symmetric
+        self.latents, self.known_k, self.symmetric = latents, known_k, symmetric
         self.needs = ("x", "pair", "changed") if known_k else ("x", "pair")
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
-        x = torch.cat([batch.x, batch.pair])  # type: ignore[list-item]
+        x = torch.cat([batch.x, batch.pair])
         eps = torch.cat([noise["eps"], noise["eps_pair"]])
         changed = batch.changed if self.known_k else None
         p = pair_pass(self.autoencoder, x, eps, average_shared, changed_B=changed, symmetric=self.symmetric)
-        recon, kl = p.nll_2B.mean(), p.kl_2BZ.sum(1).mean()
-        loss = recon + hyper.beta * kl
-        shared = p.shared_BZ.float().sum(1).mean()
-        return Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "shared": shared})
+        loss, logs = pair_loss(p, hyper.beta)
+        return Out({"model": loss}, logs)

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.settings import Latents, LikelihoodName, Net
 from unweave.ops.schedules import linear
 
 
 @final
 class AnnealedVAE(Method):
-    """Burgess et al. 2018, eq. 8: the KL is held at a capacity C that rises linearly from 0 to c_max."""
+    """Burgess et al. 2018, eq. 8: the KL is drawn to a capacity C that rises linearly from 0 to c_max."""
 
     class Hyper(NamedTuple):
         gamma: Annotated[Tensor, HyperParam(1000.0, "weight of the distance to the capacity", paper="1000")]
@@ -27,7 +28,7 @@ class AnnealedVAE(Method):
     optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
-        self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"
+        self, data: DataInfo, *, latents: Latents = 10, net: Net = "locatello", likelihood: LikelihoodName = "bernoulli"
     ) -> None:
         super().__init__()
         self.latents = latents

@@ -6,16 +6,17 @@ from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
-from unweave.errors import UserError
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Setting, normal
+from unweave.errors import check_choice
 from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.settings import Latents, LikelihoodName, Net
 from unweave.ops.divergence import log_standard
 from unweave.ops.total_correlation import aggregate_posterior
 
 
 @final
 class BetaTCVAE(Method):
-    """Chen et al. 2018, eq. 4. The analytic KL carries the terms of weight 1, estimates only the excess."""
+    """Chen et al. 2018, eq. 4. The closed-form KL has all terms with weight 1; only the rest is estimated."""
 
     class Hyper(NamedTuple):
         beta: Annotated[Tensor, HyperParam(6.0, "weight of the total correlation", paper="1, 2, 4, 6, 8, 10")]
@@ -34,17 +35,14 @@ class BetaTCVAE(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        estimator: str = "mws",
+        latents: Latents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        estimator: Annotated[str, Setting("mws (minibatch-weighted) or mss (stratified)")] = "mws",
     ) -> None:
         super().__init__()
-        if estimator not in ("mws", "mss"):
-            raise UserError(f"estimator '{estimator}' is unknown; use mws (minibatch-weighted) or mss (stratified)")
-        self.latents = latents
-        self.size = data.size
-        self.estimator = estimator
+        check_choice("estimator", estimator, ("mws", "mss"))
+        self.latents, self.size, self.estimator = latents, data.size, estimator
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:

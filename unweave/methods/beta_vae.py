@@ -1,4 +1,4 @@
-"""beta-VAE: a heavier KL term."""
+"""beta-VAE: a KL term with a larger weight."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.settings import Latents, LikelihoodName, Net
 
 
 @final
@@ -26,7 +27,7 @@ class BetaVAE(Method):
     optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
-        self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"
+        self, data: DataInfo, *, latents: Latents = 10, net: Net = "locatello", likelihood: LikelihoodName = "bernoulli"
     ) -> None:
         super().__init__()
         self.latents = latents

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
 from unweave.nn.autoencoder import AutoEncoder
+from unweave.nn.settings import Latents, LikelihoodName, Net
 from unweave.ops.moments import covariance, identity_penalty
 
 
 @final
 class DIPVAEI(Method):
-    """Kumar et al. 2018, eq. 6: the covariance of the posterior means is pulled to the identity."""
+    """Kumar et al. 2018, eq. 6: the covariance of the posterior means is drawn to the identity."""
 
     class Hyper(NamedTuple):
         lambda_od: Annotated[
@@ -31,7 +32,7 @@ class DIPVAEI(Method):
     optimizer_defaults = {"model": {"lr": 1e-4}}
 
     def __init__(
-        self, data: DataInfo, *, latents: int = 10, net: str = "locatello", likelihood: str = "bernoulli"
+        self, data: DataInfo, *, latents: Latents = 10, net: Net = "locatello", likelihood: LikelihoodName = "bernoulli"
     ) -> None:
         super().__init__()
         self.latents = latents

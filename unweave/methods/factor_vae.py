@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal, uniform
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Setting, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.discriminator import Discriminator
+from unweave.nn.settings import Depth, Latents, LikelihoodName, Net, Width
 from unweave.ops.divergence import reparametrize
 from unweave.ops.total_correlation import permute_latents
 
@@ -32,16 +33,17 @@ class FactorVAE(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        one_batch: bool = False,
-        discriminator_width: int = 1000,
-        discriminator_depth: int = 6,
+        latents: Latents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        one_batch: Annotated[
+            bool, Setting("permute the codes of the same batch instead of those of a second one")
+        ] = False,
+        discriminator_width: Width = 1000,
+        discriminator_depth: Depth = 6,
     ) -> None:
         super().__init__()
-        self.latents = latents
-        self.one_batch = one_batch
+        self.latents, self.one_batch = latents, one_batch
         self.needs = ("x",) if one_batch else ("x", "x_other")
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         self.discriminator = Discriminator(latents, width=discriminator_width, depth=discriminator_depth)
@@ -53,26 +55,20 @@ class FactorVAE(Method):
         tc = (joint_B2[:, 0] - joint_B2[:, 1]).mean()
         loss = recon + kl + hyper.gamma * tc
         discriminator_loss, accuracy = self._discriminator_loss(p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ))
-        logs = {
-            "loss": loss,
-            "recon": recon,
-            "kl": kl,
-            "tc": tc,
-            "discriminator": discriminator_loss,
-            "discriminator_accuracy": accuracy,
-        }
+        logs = {"loss": loss, "recon": recon, "kl": kl, "tc": tc}
+        logs |= {"discriminator": discriminator_loss, "discriminator_accuracy": accuracy}
         return Out({"model": loss, "discriminator": discriminator_loss}, logs)
 
     def _permuted(self, batch: Batch, noise: Any, z_BZ: Tensor) -> Tensor:
-        """A sample of the product of marginals, from the second batch unless told otherwise."""
+        """Return a sample of the product of marginals, from the second batch unless `one_batch`."""
         if not self.one_batch:
-            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x_other)  # type: ignore[arg-type]
+            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x_other)
             z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps_second"])
         return permute_latents(z_BZ.detach(), noise["perm"])
 
     def _discriminator_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-entropy of telling the two apart, and how often the critic is right."""
+        """Return the cross-entropy of the discriminator and its accuracy."""
         joint_B2, product_B2 = self.discriminator(torch.cat([joint_BZ, product_BZ])).chunk(2)
         loss = 0.5 * (F.softplus(joint_B2[:, 1] - joint_B2[:, 0]) + F.softplus(product_B2[:, 0] - product_B2[:, 1]))
-        right = 0.5 * ((joint_B2[:, 0] > joint_B2[:, 1]).float() + (product_B2[:, 1] > product_B2[:, 0]).float())
-        return loss.mean(), right.mean()
+        correct = 0.5 * ((joint_B2[:, 0] > joint_B2[:, 1]).float() + (product_B2[:, 1] > product_B2[:, 0]).float())
+        return loss.mean(), correct.mean()

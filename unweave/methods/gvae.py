@@ -1,4 +1,4 @@
-"""GVAE: content averaged over a group of observations, style of each one's own."""
+"""GVAE: content averaged over a group of observations, and a style of each observation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.grouped import content_and_style, content_size, encode_group, group_loss, group_pass
+from unweave.nn.settings import Content, Latents, LikelihoodName, Net, PerMember
 from unweave.ops.sharing import average_of_gaussians
 
 
@@ -25,6 +26,7 @@ class GVAE(Method):
         "+ beta KL(q(c|group) || p(c)) ), q(c|group) = N(mean_i mu_i, mean_i sigma_i^2)"
     )
     needs = ("groups",)
+    example_supervision = "groups(by=['shape'], size=2)"
     players = {"model": ("autoencoder",)}
     optimizer_defaults = {"model": {"lr": 1e-4}}
 
@@ -32,26 +34,25 @@ class GVAE(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        content: int = 0,
-        per_member: bool = False,
+        latents: Latents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        content: Content = 0,
+        per_member: PerMember = False,
     ) -> None:
         super().__init__()
-        self.latents = latents
+        self.latents, self.per_member = latents, per_member
         self.content = content_size(content, latents)  # the first latents; the others are style
-        self.per_member = per_member
         self.noise = {"eps": normal("B", data.members, "Z")}
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
-        p = group_pass(self.autoencoder, batch.groups, noise["eps"], self.content, average_of_gaussians)  # type: ignore[arg-type]
+        p = group_pass(self.autoencoder, batch.groups, noise["eps"], self.content, average_of_gaussians)
         loss, logs = group_loss(p, hyper.beta, per_member=self.per_member)
         return Out({"model": loss}, logs)
 
     def encode_group(self, images: Tensor) -> Tensor:
-        """Codes [G, Z] of one group [G, C, H, W] of any size, or of several: content by the average posterior."""
+        """Return the codes [..., G, Z] of groups [..., G, C, H, W]; the content is that of the average posterior."""
         return encode_group(self.autoencoder, images, self.content, average_of_gaussians)
 
     def representation(self) -> Representation:

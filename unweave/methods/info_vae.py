@@ -1,4 +1,4 @@
-"""InfoVAE: the distribution of all codes is held to the prior, each code only as far as you like."""
+"""InfoVAE: separate weights for the divergence of q(z) and of q(z|x) from the prior."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated, Any, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
-from unweave.errors import UserError, check_choice
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Setting, normal
+from unweave.errors import check_choice, invalid
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.discriminator import Discriminator
+from unweave.nn.settings import Latents, LikelihoodName, Net
 from unweave.ops.density_ratio import GENERATOR_LOSSES, discriminator_loss
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate
@@ -21,20 +22,17 @@ DIVERGENCES = ("mmd", "stein", "adversarial")
 
 @final
 class InfoVAE(Method):
-    """Zhao et al. 2019, the KL of the aggregate posterior replaced by one of three divergences."""
+    """Zhao et al. 2019, with one of three divergences of the aggregate posterior from the prior."""
 
     class Hyper(NamedTuple):
         alpha: Annotated[
-            Tensor, HyperParam(0.0, "weight of the information of codes about images", low=-1000.0, high=1.0)
+            Tensor, HyperParam(0.0, "weight of the mutual information of codes and images", low=-1000.0, high=1.0)
         ]
-        lambda_: Annotated[Tensor, HyperParam(100.0, "weight of the distance of q(z) to p(z); 1 to 10 unless mmd")]
+        lambda_: Annotated[Tensor, HyperParam(100.0, "weight of the divergence of q(z) from p(z); 1 to 10 unless mmd")]
 
     paper = "Zhao, Song and Ermon, InfoVAE: Balancing Learning and Inference in Variational Autoencoders, AAAI 2019"
     equation = "-E_q(z|x)[log p(x|z)] + (1 - alpha) KL(q(z|x) || p(z)) + (alpha + lambda - 1) D(q(z) || p(z))"
-    players = {
-        "model": ("autoencoder",),
-        "discriminator": ("discriminator",),
-    }  # the critic with divergence=adversarial only
+    players = {"model": ("autoencoder",), "discriminator": ("discriminator",)}  # the second one only if adversarial
     noise = {"eps": normal("B", "Z"), "prior": normal("B", "Z")}
     optimizer_defaults = {"model": {"lr": 1e-4}, "discriminator": {"lr": 1e-4, "betas": (0.5, 0.9)}}
 
@@ -42,17 +40,16 @@ class InfoVAE(Method):
         self,
         data: DataInfo,
         *,
-        latents: int = 10,
-        net: str = "locatello",
-        likelihood: str = "bernoulli",
-        divergence: str = "mmd",
-        kernel: str = "imq",
+        latents: Latents = 10,
+        net: Net = "locatello",
+        likelihood: LikelihoodName = "bernoulli",
+        divergence: Annotated[str, Setting("divergence of q(z) from p(z): mmd, stein or adversarial")] = "mmd",
+        kernel: Annotated[str, Setting("kernel of mmd: imq or rbf")] = "imq",
     ) -> None:
         super().__init__()
         check_choice("divergence", divergence, DIVERGENCES)
         check_choice("kernel", kernel, KERNELS)
-        self.latents = latents
-        self.divergence, self.kernel = divergence, kernel
+        self.latents, self.divergence, self.kernel = latents, divergence, kernel
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         if divergence == "adversarial":
             self.discriminator = Discriminator(latents, depth=2)
@@ -63,10 +60,8 @@ class InfoVAE(Method):
     def check_hyper(hyper: Mapping[str, float]) -> None:
         alpha, lambda_ = hyper.get("alpha", 1.0), hyper.get("lambda_", 1.0)
         if {"alpha", "lambda_"} <= hyper.keys() and alpha + lambda_ < 1.0 - 1e-9:
-            raise UserError(
-                f"alpha {alpha:g} and lambda_ {lambda_:g} push codes away from the prior; use an alpha + lambda_ of "
-                "at least 1"
-            )
+            hint = "the weight of the divergence, alpha + lambda_ - 1, would be negative"
+            raise invalid("lambda_", lambda_, f"at least {1.0 - alpha:g} with alpha={alpha:g}", hint=hint)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])
@@ -81,7 +76,7 @@ class InfoVAE(Method):
         return out
 
     def _divergence(self, z_BZ: Tensor, noise: Any) -> Tensor:
-        """The chosen estimate, from this batch, of how far the codes of all images are from the prior."""
+        """Return the estimate from this batch of the divergence of q(z) from the prior."""
         if self.divergence == "mmd":
             return unbiased_mmd(z_BZ, noise["prior"], KERNELS[self.kernel])
         if self.divergence == "stein":
@@ -89,6 +84,6 @@ class InfoVAE(Method):
         return GENERATOR_LOSSES["ratio"](self._log_ratio(z_BZ)).mean()
 
     def _log_ratio(self, z_BZ: Tensor) -> Tensor:
-        """The critic's log q(z) / p(z) [B]."""
+        """Return the discriminator's log q(z) / p(z) [B]."""
         logits_B2 = self.discriminator(z_BZ)
         return logits_B2[:, 0] - logits_B2[:, 1]

@@ -7,35 +7,36 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
-from unweave.errors import UserError
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal
+from unweave.errors import check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import (
     UsedCode,
     class_count,
+    code_conditional,
     half_square,
     image_loss,
     image_noise,
     label_pass,
     m2_objective,
-    of_codes,
 )
+from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net
 from unweave.ops.divergence import reparametrize
 
-UNUSED = 0.01  # nats: a coordinate of z1 that tells less of an image is noise
-MOMENTUM = 0.01  # the share of the newest batch in what is known of that
+UNUSED = 0.01  # coordinates of z1 with a smaller KL, in nats, are ignored
+MOMENTUM = 0.01  # weight of the newest batch in the running average of the KL
 
 
 @final
 class M1M2Labels(Method):
-    """The second stage: eq. 9, divided by the number of images, of codes z1 drawn from the first stage's q(z1|x)."""
+    """The second stage: eq. 9, divided by the number of images, for codes z1 sampled from q(z1|x)."""
 
     class Hyper(NamedTuple):
         alpha: Annotated[
             Tensor,
-            HyperParam(1.0, "weight of the classifier's own loss on labelled images, per image of the set", "0.1"),
+            HyperParam(1.0, "weight of the classifier's loss on labelled images, per image of the data set", "0.1"),
         ]
-        decay: Annotated[Tensor, HyperParam(1.0, "precision of the normal prior on the second stage's weights", "1")]
+        decay: Annotated[Tensor, HyperParam(1.0, "precision of the normal prior of the second stage's weights", "1")]
 
     needs = ("x", "labelled", "labels")
     players = {"upper": ("upper",)}
@@ -47,37 +48,37 @@ class M1M2Labels(Method):
         self.data, self.latents = data, style
         self.autoencoder: AutoEncoder = previous.autoencoder  # type: ignore[assignment]
         kl_Z: Tensor = previous.kl_Z  # type: ignore[assignment]
-        self.upper = of_codes(UsedCode(kl_Z > UNUSED), style, class_count(data))
+        self.upper = code_conditional(UsedCode(kl_Z > UNUSED), style, class_count(data))
         self.noise = {"eps_labelled": normal("B", "Z"), "eps": normal("B", "Z")}
         self.noise |= {name: normal("B", self.autoencoder.latents) for name in ("code_labelled", "code")}
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
-        labelled_BZ, x_BZ = self._drawn(batch.labelled, noise["code_labelled"]), self._drawn(batch.x, noise["code"])
+        labelled_BZ, x_BZ = self._sample(batch.labelled, noise["code_labelled"]), self._sample(batch.x, noise["code"])
         eps = noise["eps_labelled"], noise["eps"]
-        p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)  # type: ignore[index]
+        p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)
         loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
         return Out({"upper": loss}, logs)
 
-    def _drawn(self, x: Tensor | None, eps_BZ: Tensor) -> Tensor:
-        """A code of each image, from q(z1|x)."""
-        return self._used(reparametrize(*self.autoencoder.posterior(x), eps_BZ)).detach()  # type: ignore[arg-type]
+    def _sample(self, x: Tensor, eps_BZ: Tensor) -> Tensor:
+        """Return a sample of q(z1|x) for each image."""
+        return self._used(reparametrize(*self.autoencoder.posterior(x), eps_BZ)).detach()
 
     def _mean(self, x: Tensor) -> Tensor:
         return self._used(self.autoencoder.posterior(x)[0])
 
     def _used(self, code_BZ: Tensor) -> Tensor:
-        return self.upper.nll.seen(code_BZ)  # type: ignore[attr-defined]
+        return self.upper.nll.mask(code_BZ)  # type: ignore[attr-defined]
 
     def encode(self, x: Tensor) -> Tensor:
-        """[B, Z + Y], from the mean of q(z1|x)."""
+        """Return the codes [B, Z + Y] of the means of q(z1|x)."""
         return self.upper.code(self._mean(x))
 
     def decode(self, code: Tensor) -> Tensor:
-        """Style and class to the mean of p(z1|y, z2), and that to the mean image."""
+        """Return the mean image at the mean of p(z1|y, z2)."""
         return self.autoencoder.decode(self._used(self.upper.decoder(code)[:, : self.autoencoder.latents]))
 
     def classify(self, x: Tensor) -> tuple[Tensor]:
-        """q(y|z1) at the mean of q(z1|x)."""
+        """Return q(y|z1) at the mean of q(z1|x)."""
         return (self.upper.log_classes(self._mean(x)).exp(),)
 
     def representation(self) -> Representation:
@@ -87,7 +88,7 @@ class M1M2Labels(Method):
 
 @final
 class M1M2(Method):
-    """Kingma et al. 2014, section 3: the two models, trained one after the other. First the VAE of all images, M1."""
+    """Kingma et al. 2014, section 3: M1, a VAE of all images, then M2 on its codes."""
 
     paper = "Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014"
     equation = (
@@ -97,26 +98,26 @@ class M1M2(Method):
     players = {"model": ("autoencoder",)}
     optimizer_defaults = {"model": {"lr": 3e-4}}
     next_stage: ClassVar[type[Method]] = M1M2Labels
+    example_supervision = "labels(n=100, factors=['shape'])"
 
     def __init__(
         self,
         data: DataInfo,
         *,
-        latents: int = 50,
-        net: str = "kingma",
-        likelihood: str = "bernoulli",
-        style: int = 50,
-        binarize: bool = False,
+        latents: Latents = 50,
+        net: Net = "kingma",
+        likelihood: LikelihoodName = "bernoulli",
+        style: Annotated[int, Setting("size of the style beside the class")] = 50,
+        binarize: Binarize = False,
     ) -> None:
         super().__init__()
-        class_count(data)  # what the second stage would refuse is refused before the first is trained
-        if style < 1:
-            raise UserError(f"style {style} is too small; use 1 or more")
+        class_count(data)  # errors of the second stage are raised before the first one is trained
+        check_integer("style", style, 1)
         self.latents, self.noise = latents, image_noise(data.shape, binarize)
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         self.kl_Z: Tensor
-        self.register_buffer("kl_Z", torch.ones(latents))  # a running average; in use until it shows
+        self.register_buffer("kl_Z", torch.ones(latents))  # running average; the initial value counts as used
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        found = image_loss(self.autoencoder, batch.x, noise)  # type: ignore[arg-type]
-        return Out({"model": found.loss}, found.logs, {"kl_Z": self.kl_Z.lerp(found.kl_Z.detach(), MOMENTUM)})
+        p = image_loss(self.autoencoder, batch.x, noise)
+        return Out({"model": p.loss}, p.logs, {"kl_Z": self.kl_Z.lerp(p.kl_Z.detach(), MOMENTUM)})

@@ -7,7 +7,7 @@ first latents of labelled images and their labels is added to the loss.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import torch
@@ -31,7 +31,7 @@ class LabelTerm(NamedTuple):
     sizes: tuple[int, ...]  # number of classes of each labelled factor
     phase: str  # the phase whose loss it is added to
 
-    def __call__(self, method: Method, args: tuple[Any, ...], kwargs: Mapping[str, str], out: Out) -> Out:
+    def __call__(self, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Out) -> Out:
         batch, _, hyper, _ = args
         if kwargs.get("phase", "") != self.phase:
             return out
@@ -56,7 +56,7 @@ def add_label_term(method: Method, name: str, data: DataInfo) -> None:
     method.Hyper = NamedTuple("Hyper", list(fields.items()))  # type: ignore[misc, assignment]
     method.needs = (*method.needs, "labelled", "labels")
     phase = next(phase for phase, players in all_phases(method).items() if "model" in players)
-    method.register_forward_hook(LabelTerm(name, data.labels, phase), with_kwargs=True)
+    method.register_forward_hook(LabelTerm(name, data.labels, phase), with_kwargs=True)  # type: ignore[arg-type]
 
 
 def label_term_settings(

@@ -1,4 +1,4 @@
-"""The variational autoencoder every VAE-type method calls: encode, sample, decode, score.
+"""The autoencoder of all VAE methods.
 
 Shape letters: B batch, Z latents, C channels, H height, W width.
 """
@@ -27,7 +27,7 @@ class Pass(NamedTuple):
 
 
 class AutoEncoder(nn.Module):
-    """Gaussian encoder q(z|x), decoder p(x|z)."""
+    """A Gaussian encoder q(z|x) and a decoder p(x|z)."""
 
     def __init__(self, shape: tuple[int, int, int], latents: int, net: str, likelihood: str) -> None:
         super().__init__()
@@ -36,12 +36,12 @@ class AutoEncoder(nn.Module):
         self.encoder, self.decoder = build_networks(net, shape, latents)
 
     def posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log-variance [B, Z] of q(z|x)."""
+        """Return mean and log-variance [B, Z] of q(z|x)."""
         mean_BZ, logvar_BZ = at_least_single(self.encoder(x_BCHW)).chunk(2, dim=1)
         return mean_BZ, logvar_BZ
 
     def nll(self, x_BCHW: Tensor, z_BZ: Tensor) -> Tensor:
-        """-log p(x|z) [B]."""
+        """Return -log p(x|z) [B]."""
         return self.likelihood.nll(x_BCHW, self.decoder(z_BZ))
 
     def forward(self, x_BCHW: Tensor, eps_BZ: Tensor) -> Pass:
@@ -50,7 +50,7 @@ class AutoEncoder(nn.Module):
         return Pass(self.nll(x_BCHW, z_BZ), kl_standard(mean_BZ, logvar_BZ), z_BZ, mean_BZ, logvar_BZ)
 
     def decode(self, z_BZ: Tensor) -> Tensor:
-        """The mean image of p(x|z)."""
+        """Return the mean image of p(x|z)."""
         return self.likelihood.mean(self.decoder(z_BZ))
 
     def representation(self) -> Representation:

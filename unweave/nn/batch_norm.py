@@ -1,6 +1,4 @@
-"""An encoder whose layers are normalised over the batch: as it learns by the batch, later by running averages.
-
-The running averages are returned, not written: a method gives them back as its new state.
+"""Batch normalisation with explicit state: new running averages are returned, and a method passes them on in `Out`.
 
 Shape letters: B batch, F features.
 """
@@ -12,13 +10,13 @@ from torch import Tensor, nn
 
 from unweave.nn.precision import at_least_single
 
-MOMENTUM = 0.1  # the share of the newest batch in the running averages
-SHARPNESS = 3.0  # of standardised logits at the start: 10 classes or more can then be told with p > 0.999
+MOMENTUM = 0.1  # weight of the newest batch in the running averages
+SHARPNESS = 3.0  # initial gain of standardised logits, with which probabilities above 0.999 are possible
 State = dict[str, Tensor]
 
 
 class BatchNorm(nn.Module):
-    """Features with mean 0 and variance 1 over the batch, then scaled and, with `shift`, shifted as learned."""
+    """Normalise features to mean 0 and variance 1 over the batch, then scale and, with `shift`, shift them."""
 
     def __init__(self, features: int, *, gain: float = 1.0, shift: bool = True) -> None:
         super().__init__()
@@ -30,14 +28,14 @@ class BatchNorm(nn.Module):
         self.shift_F = nn.Parameter(torch.zeros(features)) if shift else None
 
     def batch(self, x_BF: Tensor) -> tuple[Tensor, State]:
-        """By the batch's own moments; and the new running averages."""
+        """Normalise with the moments of the batch; return the features and the new running averages."""
         x_BF = at_least_single(x_BF)
         mean_F, var_F = x_BF.mean(0), x_BF.var(0, correction=0)
         state = {"mean_F": self.mean_F.lerp(mean_F, MOMENTUM), "var_F": self.var_F.lerp(var_F, MOMENTUM)}
         return self._scaled(x_BF, mean_F, var_F), {name: value.detach() for name, value in state.items()}
 
     def forward(self, x_BF: Tensor) -> Tensor:
-        """By the running averages: what is said of an image does not depend on the others."""
+        """Normalise with the running averages, so that images do not depend on each other."""
         return self._scaled(at_least_single(x_BF), self.mean_F, self.var_F)
 
     def _scaled(self, x_BF: Tensor, mean_F: Tensor, var_F: Tensor) -> Tensor:
@@ -46,10 +44,10 @@ class BatchNorm(nn.Module):
 
 
 class BatchNormEncoder(nn.Module):
-    """An encoder with every dense layer but the last normalised before its activation, if `hidden`.
+    """An encoder whose dense layers, except the last one, are normalised before their activation if `hidden`.
 
-    Of the last layer's outputs the logits of `classes`, the last of the first half, are, if there are any:
-    standardised, no class can take, or lose, all images. With `style` so are the others of the first half.
+    The class logits, the last `classes` of the first half of the outputs, are normalised too: then no class can take or
+    lose all images. With `style`, the rest of the first half is normalised.
     """
 
     def __init__(self, encoder: nn.Module, *, hidden: bool = True, classes: int = 0, style: bool = False) -> None:
@@ -59,7 +57,7 @@ class BatchNormEncoder(nn.Module):
         inner = list(encoder)[:-1] if hidden else []
         dense = {n: layer for n, layer in enumerate(inner) if isinstance(layer, nn.Linear)}
         for layer in dense.values():
-            layer.register_parameter("bias", None)  # it would be taken away again, and its gradient is rounding alone
+            layer.register_parameter("bias", None)  # the normalisation removes it
         self.norms = nn.ModuleDict({str(n): BatchNorm(layer.out_features) for n, layer in dense.items()})
         self.last = BatchNorm(classes, gain=SHARPNESS, shift=False) if classes else None
         last = encoder[-1]
@@ -70,7 +68,7 @@ class BatchNormEncoder(nn.Module):
         return self._outputs(x, None)
 
     def batch(self, x: Tensor, name: str) -> tuple[Tensor, State]:
-        """Outputs for a batch to learn from; and the new running averages, for a method that has this as `name`."""
+        """Return the outputs of a training batch and the new running averages, for a method that has this as `name`."""
         state: State = {}
         return self._outputs(x, state), {f"{name}.{key}": value for key, value in state.items()}
 
@@ -88,7 +86,7 @@ class BatchNormEncoder(nn.Module):
 
 
 def _normed(norm: BatchNorm | None, name: str, x_BF: Tensor, state: State | None) -> Tensor:
-    """By running averages where no state is asked for; as they are without a norm."""
+    """Normalise with running averages if `state` is None; return the values unchanged if there is no norm."""
     if norm is None:
         return x_BF
     if state is None:

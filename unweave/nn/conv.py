@@ -1,4 +1,4 @@
-"""Stride-2 convolutions that halve or double an image. Their weights are those of torch's own layers."""
+"""Stride-2 convolutions that halve or double an image, with the parameters of torch's layers."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ from torch import Tensor, nn
 from unweave.ops.conv import conv_by_patches, transposed_by_patches
 from unweave.ops.fleet_conv import Layer, convolve
 
-WAYS = ("library", "patches", "fleet")
-_way: ContextVar[str | None] = ContextVar("way", default=None)
+_implementation: ContextVar[str | None] = ContextVar("implementation", default=None)
 
 
 @contextmanager
 def conv_implementation(implementation: str) -> Iterator[None]:
-    """Within, layers compute by torch's own convolutions, by patches, or by those that take a replica axis."""
-    before = _way.set(implementation)
+    """Compute the layers in this block with torch ("library"), by "patches", or with a replica axis ("fleet")."""
+    token = _implementation.set(implementation)
     try:
         yield
     finally:
-        _way.reset(before)
+        _implementation.reset(token)
 
 
 def _chosen(x: Tensor) -> str:
-    """Patches are quicker for one model on CUDA, the library on a CPU."""
-    return _way.get() or ("patches" if x.is_cuda else "library")
+    """Return the implementation to use: patches are faster for one model on CUDA, the library on a CPU."""
+    return _implementation.get() or ("patches" if x.is_cuda else "library")
 
 
-def _pixels_first(x: Tensor) -> Tensor:
-    """The layout in which a CPU's transposed convolutions are a third faster; not to be had while mapped."""
-    return x if _way.get() else x.contiguous(memory_format=torch.channels_last)
+def _channels_last(x: Tensor) -> Tensor:
+    """Convert to the layout in which transposed convolutions on a CPU are a third faster; vmap does not support it."""
+    return x if _implementation.get() else x.contiguous(memory_format=torch.channels_last)
 
 
 class DownConv2d(nn.Conv2d):
-    """A convolution of stride 2 with kernel 2 or 4, and its ReLU if asked."""
+    """A convolution of stride 2 with kernel 2 or 4, optionally followed by a ReLU."""
 
     bias: Tensor
 
@@ -50,12 +49,12 @@ class DownConv2d(nn.Conv2d):
         if _chosen(input) == "patches":
             output = conv_by_patches(input, self.weight, self.bias)
         else:
-            output = F.conv2d(_pixels_first(input), self.weight, self.bias, self.stride, self.padding)
+            output = F.conv2d(_channels_last(input), self.weight, self.bias, self.stride, self.padding)
         return output.relu() if self.relu else output
 
 
 class UpConv2d(nn.ConvTranspose2d):
-    """A transposed convolution of stride 2 with kernel 4, and its ReLU if asked."""
+    """A transposed convolution of stride 2 with kernel 4, optionally followed by a ReLU."""
 
     bias: Tensor
 
@@ -67,12 +66,12 @@ class UpConv2d(nn.ConvTranspose2d):
         if _chosen(input) == "patches":
             output = transposed_by_patches(input, self.weight, self.bias)
         else:
-            output = F.conv_transpose2d(_pixels_first(input), self.weight, self.bias, 2, 1)
+            output = F.conv_transpose2d(_channels_last(input), self.weight, self.bias, 2, 1)
         return output.relu() if self.relu else output
 
 
 class ConvStack(nn.Sequential):
-    """Such layers in a row."""
+    """A sequence of these layers."""
 
     def forward(self, input: Tensor) -> Tensor:
         if _chosen(input) != "fleet":

@@ -1,4 +1,4 @@
-"""Critics: networks that tell two distributions of codes apart."""
+"""Discriminators: networks that distinguish two distributions of codes. Shape letters: B batch, Z latents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from unweave.errors import UserError
+from unweave.errors import check_integer
 from unweave.nn.networks import init_weights
 from unweave.nn.precision import at_least_single
 from unweave.ops.density_ratio import GENERATOR_LOSSES, discriminator_loss
@@ -18,11 +18,9 @@ class Discriminator(nn.Module):
     """Kim & Mnih 2018: six hidden layers of 1000 units, leaky ReLU 0.2, two logits."""
 
     def __init__(self, latents: int, *, width: int = 1000, depth: int = 6) -> None:
-        if width < 1:
-            raise UserError(f"critic_width {width} is no width of a layer; give at least 1")
-        if depth < 1:
-            raise UserError(f"critic_depth {depth} is no number of layers; give at least 1")
         super().__init__()
+        check_integer("discriminator_width", width, 1)
+        check_integer("discriminator_depth", depth, 1)
         sizes = (latents, *[width] * depth)
         layers: list[nn.Module] = []
         for before, after in pairwise(sizes):
@@ -31,22 +29,22 @@ class Discriminator(nn.Module):
         init_weights(self)
 
     def forward(self, z_BZ: Tensor) -> Tensor:
-        """Logits [B, 2]: from the joint distribution, from the product of marginals."""
+        """Return the logits [B, 2] of the first distribution (the codes) and of the second one."""
         return at_least_single(self.layers(z_BZ))
 
 
 class AdversarialLosses(NamedTuple):
-    """What a critic of codes and an encoder that wants them taken for the prior have to say, means over the batch."""
+    """Losses of a discriminator of codes and prior samples, and of the encoder; means over the batch."""
 
-    discriminator: Tensor  # the critic's loss
+    discriminator: Tensor
     generator: Tensor  # the encoder's loss
-    accuracy: Tensor  # the share of codes and draws the critic sorts rightly
+    accuracy: Tensor  # of the discriminator
 
 
 def adversarial_losses(
     discriminator: nn.Module, code_BZ: Tensor, prior_BZ: Tensor, generator: str = "non_saturating"
 ) -> AdversarialLosses:
-    """Both losses from one pass; each player's gradient is taken of its own parameters only."""
+    """Return both losses from one pass; each player's gradient is that of its own parameters only."""
     logits_B2 = discriminator(torch.cat([code_BZ, prior_BZ]))
     code_B, prior_B = (logits_B2[:, 0] - logits_B2[:, 1]).chunk(2)  # log q(z) / p(z)
     loss, accuracy = discriminator_loss(code_B, prior_B)

@@ -1,4 +1,4 @@
-"""An encoder by itself: images to points, for losses that compare points.
+"""An encoder without a decoder, for losses that compare points.
 
 Shape letters: B batch, Z coordinates, C channels, H height, W width.
 """
@@ -14,7 +14,7 @@ from unweave.nn.precision import at_least_single
 
 
 class Embedding(nn.Module):
-    """The encoder of an autoencoder of the field with one number a coordinate; on the unit sphere if asked."""
+    """The encoder of the named network with one output per latent; with `sphere`, scaled to length 1."""
 
     def __init__(
         self, shape: tuple[int, int, int], latents: int, net: str, *, sphere: bool = False, bias: bool = True

@@ -1,7 +1,7 @@
-"""A variational autoencoder with the variables and dependencies of a graph, some of them observed in some rows.
+"""A variational autoencoder with the variables and dependencies of a graphical model, some of them partly observed.
 
-Every factor is a small network of its own; what the encoder's factors see of the image are the features of one
-encoder. Values of variables have axes [S, K, B, size], of which those they do not vary along have length 1.
+Every factor is a small network. The factors of q share the features of one image encoder. Values of variables have axes
+[S, K, B, size]; axes along which a value is constant have length 1.
 
 Shape letters: B batch, S samples, K joint states of the categorical variables (1 if they are sampled), L labels,
 F features, D coordinates of all Gaussians, N of all categorical variables, C channels, H height, W width.
@@ -27,42 +27,42 @@ from unweave.ops.partial_labels import one_hot
 from unweave.ops.relaxed import straight_through
 
 FEATURES, HIDDEN = 256, 128
-MOST_STATES = 256  # the decoder runs once for each
+MOST_STATES = 256  # the decoder runs once for each joint state
 DISCRETE = ("enumerate", "relaxed")
 
 
 class Noise(NamedTuple):
-    """What is random in one pass."""
+    """Random numbers of one pass."""
 
-    eps_SBD: Tensor | None  # for the Gaussians
+    eps_SBD: Tensor | None  # for Gaussian variables
     uniform_SBN: Tensor | None  # for sampled classes
-    temperature: Tensor  # of their gradients
+    temperature: Tensor  # of the gradients of sampled classes
 
 
 class Estimate(NamedTuple):
-    """One pass, the unobserved variables averaged over q given the observed ones."""
+    """Result of one pass, averaged over q of the unobserved variables given the observed ones."""
 
     nll_B: Tensor  # -log p(x|variables) in nats, summed over pixels
     kl_B: Tensor  # log q(variables|x) - log p(variables)
-    log_w_B: Tensor  # bound of log q(observed|x); 0 where nothing is observed
-    guess_BL: Tensor  # the likeliest class of each labelled variable, told from the image alone
+    log_w_B: Tensor  # bound of log q(observed|x); 0 if nothing is observed
+    predicted_BL: Tensor  # the most probable class of each labelled variable given the image
 
 
 class _Drawn(NamedTuple):
-    """A value for every variable, and what was said of it."""
+    """A value of every variable, and the outputs of q."""
 
     values: dict[str, Tensor]
     outputs: dict[str, Tensor]  # of the factors of q
-    known: dict[str, Tensor]  # of the labelled variables: in which rows [B, 1] they are observed
-    log_state: Tensor  # log of the chance of each joint state [S, K, B]; 0 if states are sampled
-    log_w: Tensor  # log of the chance of what is observed, given the rest [S, K, B]
+    known: dict[str, Tensor]  # labelled variable -> True for the observations that have its label [B, 1]
+    log_state: Tensor  # log-probability of each joint state [S, K, B]; 0 if states are sampled
+    log_w: Tensor  # log-probability of the observed variables given the others [S, K, B]
 
 
 class Conditional(nn.Module):
-    """One factor: the values of the parents -> the parameters of the variable's distribution.
+    """One factor: maps the values of the parents to the parameters of the variable's distribution.
 
-    Each parent has a linear layer of its own and their outputs are added, which is one layer on all parents side by
-    side, but computed along the axes of each parent only.
+    Each parent has its own linear layer, and their outputs are added. This equals one layer of all parents, but is
+    computed along the axes of each parent only.
     """
 
     def __init__(self, parents: Mapping[str, int], outputs: int) -> None:
@@ -81,14 +81,14 @@ class Conditional(nn.Module):
 
 
 def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
-    """The layer on the last axis, as one product of two matrices: with more axes, weights would be copied."""
-    if values.ndim == 2:  # nothing to rearrange
+    """Apply the layer to the last axis as one product of two matrices; with more axes, weights would be copied."""
+    if values.ndim == 2:
         return layer(values)
     return layer(values.flatten(0, -2)).unflatten(0, values.shape[:-1])
 
 
 class GraphModel(nn.Module):
-    """q and p of the graph's variables, an image encoder before q, an image decoder for p(x|...)."""
+    """The factors of q and p, an image encoder for q and an image decoder for p(x|...)."""
 
     def __init__(self, graph: GraphicalModelSpec, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class GraphModel(nn.Module):
         sizes = {IMAGE: FEATURES, **self.sizes}
         outputs = {v.name: v.size if v.classes else 2 * v.size for v in graph.variables}
         parents = {v.name: {n: sizes[n] for n in v.encoder} for v in graph.variables}
-        # A variable that depends on nothing has a constant input, so that q has one form.
+        # A variable without parents in q has a constant input.
         self.q = nn.ModuleDict({f"q_{n}": Conditional(p or {"": 1}, outputs[n]) for n, p in parents.items()})
         priors = {v.name: {n: sizes[n] for n in v.decoder} for v in graph.variables if v.decoder}
         self.p = nn.ModuleDict({f"p_{n}": Conditional(p, outputs[n]) for n, p in priors.items()})
@@ -125,11 +125,11 @@ class GraphModel(nn.Module):
         weight = (drawn.log_state + drawn.log_w).flatten(0, 1).softmax(0).view_as(drawn.log_w)
         log_w_B = (drawn.log_state.exp() * drawn.log_w).sum(1).mean(0)
         means = self._means(given)
-        guesses = [means[v.name].argmax(1).expand(x_BCHW.shape[0]) for v in self.graph.labelled]
-        return Estimate((weight * nll).sum((0, 1)), (weight * kl).sum((0, 1)), log_w_B, torch.stack(guesses, 1))
+        predicted = [means[v.name].argmax(1).expand(x_BCHW.shape[0]) for v in self.graph.labelled]
+        return Estimate((weight * nll).sum((0, 1)), (weight * kl).sum((0, 1)), log_w_B, torch.stack(predicted, 1))
 
     def _draw(self, given: dict[str, Tensor], labels_BL: Tensor, samples: int, noise: Noise) -> _Drawn:
-        """Every variable after its parents: observed, enumerated, or drawn from q."""
+        """Set every variable, after its parents: observed, enumerated, or drawn from q."""
         values = {name: value[None, None] for name, value in given.items()}
         zero = values[""].new_zeros(samples, self.states, len(labels_BL))
         drawn = _Drawn(values, {}, {}, zero, zero)
@@ -146,22 +146,22 @@ class GraphModel(nn.Module):
         return drawn
 
     def _draw_class(self, v: Variable, log_q: Tensor, labels_BL: Tensor, noise: Noise, drawn: _Drawn) -> _Drawn:
-        """A categorical variable. In a row that knows it all its states are the label, each with an equal share."""
+        """Set a categorical variable. If it is observed, all its states are the label, with equal weights."""
         free = self._state(v, log_q) if self.enumerated else self._sample(v, log_q, noise)
         if v.label is None:
             drawn.values[v.name] = free
-            told = log_q.new_zeros(())
+            is_known = log_q.new_zeros(())
         else:
             drawn.known[v.name] = known_B1 = labels_BL[:, v.label, None] >= 0
             label = one_hot(labels_BL[:, v.label], log_q[0, 0])
             drawn.values[v.name] = torch.where(known_B1, label, free)
-            told = known_B1.squeeze(1).to(log_q.dtype)
+            is_known = known_B1.squeeze(1).to(log_q.dtype)
         log_value = (drawn.values[v.name] * log_q).sum(-1)
-        share = (1.0 - told) * log_value - told * math.log(v.size) if self.enumerated else 0.0
-        return drawn._replace(log_state=drawn.log_state + share, log_w=drawn.log_w + told * log_value)
+        share = (1.0 - is_known) * log_value - is_known * math.log(v.size) if self.enumerated else 0.0
+        return drawn._replace(log_state=drawn.log_state + share, log_w=drawn.log_w + is_known * log_value)
 
     def _state(self, v: Variable, log_q: Tensor) -> Tensor:
-        """The class of this variable in each of the K joint states [1, K, 1, size]."""
+        """Return the class of this variable in each of the K joint states [1, K, 1, size]."""
         names = list(self.classes)
         step = math.prod(self.classes[name][1] for name in names[names.index(v.name) + 1 :])
         class_K = torch.arange(self.states, device=log_q.device) // step % v.size
@@ -173,7 +173,7 @@ class GraphModel(nn.Module):
         return straight_through(log_q, uniform_SBN, noise.temperature)
 
     def _kl(self, v: Variable, drawn: _Drawn) -> Tensor:
-        """log q - log p of one variable: in closed form where its expectation may be taken by itself, else sampled."""
+        """Return log q - log p of one variable, in closed form if possible, otherwise sampled."""
         q, value = drawn.outputs[v.name], drawn.values[v.name]
         p = self.p[f"p_{v.name}"](drawn.values) if v.decoder else torch.zeros_like(q)
         if not v.classes:
@@ -189,14 +189,14 @@ class GraphModel(nn.Module):
         return expected if v.label is None else torch.where(drawn.known[v.name].squeeze(1), at_value, expected)
 
     def _nll(self, x_BCHW: Tensor, drawn: _Drawn) -> Tensor:
-        """-log p(x|...) [S, K, B]."""
+        """Return -log p(x|...) [S, K, B]."""
         axes = drawn.log_w.shape
         code = torch.cat([drawn.values[name].expand(*axes, -1) for name in self.graph.image], -1).flatten(0, -2)
         rows = x_BCHW.expand(axes[0] * axes[1], *x_BCHW.shape).flatten(0, 1)
         return self.likelihood.nll(rows, self.decoder(code)).view(axes)
 
     def _given(self, x_BCHW: Tensor) -> dict[str, Tensor]:
-        """What q starts from: the image's features, and a constant."""
+        """Return the inputs of q: the features of the image, and a constant."""
         features_BF = at_least_single(self.encoder(x_BCHW)).relu()
         return {IMAGE: features_BF, "": features_BF.new_ones(1, 1)}
 
@@ -204,39 +204,38 @@ class GraphModel(nn.Module):
         return self.q[f"q_{v.name}"](values)
 
     def encode(self, x_BCHW: Tensor, labels_BL: Tensor | None = None) -> Tensor:
-        """Means and class probabilities [B, all sizes], those of parents standing for their values.
+        """Return means and class probabilities [B, all sizes], where those of parents replace their values.
 
-        Labels of 0 or more stand in for what would be inferred, also in what depends on them.
+        Labels of 0 or more replace the inferred probabilities, also as parents.
         """
         values = self._means(self._given(x_BCHW), labels_BL)
         return torch.cat([values[v.name].expand(x_BCHW.shape[0], -1) for v in self.graph.variables], 1)
 
     def _means(self, given: dict[str, Tensor], labels_BL: Tensor | None = None) -> dict[str, Tensor]:
-        """The mean or the class probabilities of every variable; of one row if it depends on nothing."""
+        """Return the mean or the class probabilities of every variable; one row if it has no parents."""
         values = dict(given)
         for v in map(self.graph.variable, self.graph.order):
             output = self._q(v, values)
             values[v.name] = output.softmax(-1) if v.classes else output.chunk(2, -1)[0]
             if v.label is not None and labels_BL is not None:
                 label_B = labels_BL[:, v.label]
-                told = one_hot(label_B, output)
-                values[v.name] = torch.where(label_B[:, None] >= 0, told, values[v.name])
+                values[v.name] = torch.where(label_B[:, None] >= 0, one_hot(label_B, output), values[v.name])
         return values
 
     def decode(self, code_BZ: Tensor) -> Tensor:
-        """The mean image of p(x|...)."""
+        """Return the mean image of p(x|...)."""
         parts = self.split(code_BZ)
         return self.likelihood.mean(self.decoder(torch.cat([parts[name] for name in self.graph.image], 1)))
 
     def split(self, code_BZ: Tensor) -> dict[str, Tensor]:
-        """The coordinates of a code by variable."""
+        """Return the coordinates of a code by variable."""
         return dict(zip(self.sizes, code_BZ.split(list(self.sizes.values()), 1), strict=True))
 
     def parts(self) -> tuple[Part, ...]:
         return tuple(Part(v.name, v.size, v.classes, v.label, _follows(v)) for v in self.graph.variables)
 
     def follow(self, code_BZ: Tensor) -> Tensor:
-        """The code with every Gaussian that q reads off other variables alone read off them anew."""
+        """Return the code with every Gaussian whose parents in q are other variables recomputed from them."""
         values = self.split(code_BZ)
         for v in map(self.graph.variable, self.graph.order):
             if _follows(v):
@@ -245,11 +244,11 @@ class GraphModel(nn.Module):
 
     @property
     def learned(self) -> list[Variable]:
-        """The Gaussians with a prior of their own, in the order in which p draws them."""
+        """The Gaussians with a learned prior, parents first."""
         return [v for v in map(self.graph.variable, self.graph.learned) if not v.classes]
 
     def from_prior(self, code_BZ: Tensor) -> Tensor:
-        """The code with standard normal draws in its Gaussians as draws from p given the classes, which stay."""
+        """Turn a code whose Gaussians are standard normal samples into a sample of p given its classes."""
         values = self.split(code_BZ)
         for v in self.learned:
             mean, logvar = self.p[f"p_{v.name}"](values).chunk(2, -1)
@@ -258,7 +257,7 @@ class GraphModel(nn.Module):
 
 
 def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
-    """Where each variable's noise begins, and how much it is."""
+    """Return the start and the size of each variable's noise."""
     starts = [sum(v.size for v in variables[:number]) for number in range(len(variables))]
     return {v.name: (start, v.size) for v, start in zip(variables, starts, strict=True)}
 
@@ -269,28 +268,28 @@ def _count_states(graph: GraphicalModelSpec, discrete: str) -> int:
     count = math.prod(sizes.values())
     if discrete == "enumerate" and count > MOST_STATES:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise UserError(
-            f"discrete 'enumerate' would try {count} joint states ({listed}); use at most {MOST_STATES}, or relaxed"
-        )
+        message = f"discrete 'enumerate' needs {count} joint states ({listed}), more than {MOST_STATES}; use 'relaxed'"
+        raise UserError(message, argument="discrete", value=discrete, accepted=("relaxed",))
     return count if discrete == "enumerate" else 1
 
 
 def _follows(v: Variable) -> bool:
-    """Whether the variable is a Gaussian that q reads off other variables, and not off the image."""
+    """Return True if the variable is a Gaussian whose parents in q are other variables, not the image."""
     return not v.classes and bool(v.encoder) and IMAGE not in v.encoder
 
 
 def _has_exact_kl(graph: GraphicalModelSpec, v: Variable) -> bool:
-    """Whether neither the importance weights nor the variable's own prior depend on what it causes in q."""
+    """Return True if no descendant in q is labelled or a parent of the variable in p."""
     below = graph.descendants(v.name)
     labelled = {other.name for other in graph.labelled}
     return not below & (labelled | set(v.decoder))
 
 
 def best_samples(graph: GraphicalModelSpec, discrete: str) -> int:
-    """1 where all samples have the same importance weight: what is labelled depends on nothing else that is drawn.
+    """Return 1 if all samples have the same importance weight, otherwise 8.
 
-    A labelled variable is drawn too, in rows that do not know it, unless its classes are enumerated.
+    The weights are equal if no labelled variable depends on a sampled one. A labelled variable is sampled too, for
+    observations without its label, unless its classes are enumerated.
     """
     labelled = {v.name for v in graph.labelled}
     drawn = [v.name for v in graph.variables if v.label is None or discrete == "relaxed"]

@@ -1,4 +1,4 @@
-"""An autoencoder on groups of images: the first latents are the content all members share, the others each one's style.
+"""An autoencoder of groups: the first latents are the content that all members share, the others their styles.
 
 Shape letters: B groups, G members, Z latents, N latents of the content, C channels, H height, W width.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Part
-from unweave.errors import UserError
+from unweave.errors import check_integer, invalid
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.divergence import kl_standard, reparametrize
 from unweave.ops.sharing import Aggregate, Gaussian
@@ -21,23 +21,18 @@ class GroupPass(NamedTuple):
     """One pass of groups through the autoencoder, unreduced."""
 
     nll_BG: Tensor  # -log p(x|content, style) in nats, summed over pixels
-    content_kl_B: Tensor  # of the group's one posterior to N(0, 1), summed over the content
-    style_kl_BG: Tensor  # of each member's own, summed over the style
+    content_kl_B: Tensor  # KL of the group's posterior to N(0, 1), summed over the content
+    style_kl_BG: Tensor  # KL of each member's posterior, summed over the style
 
 
 def content_size(content: int, latents: int) -> int:
-    """How many latents are content; 0 is half of them."""
-    if latents < 2:
-        raise UserError(f"latents {latents} is too small for content and style; use 2 or more")
-    if not 0 <= content < latents:
-        raise UserError(
-            f"content {content} is out of range; use 1 to {latents - 1} of {latents} latents, or 0 for half"
-        )
-    return content or latents // 2
+    """Return the number of latents that are content; 0 is half of them."""
+    check_integer("latents", latents, 2, context="content and style")
+    return check_integer("content", content, 0, latents - 1, context=f"{latents} latents") or latents // 2
 
 
 def group_posterior(autoencoder: AutoEncoder, images_BGCHW: Tensor, content: int, aggregate: Aggregate) -> Gaussian:
-    """Mean and log-variance [B, G, Z]: the members' posteriors, the group's aggregate as the content of each."""
+    """Return mean and log-variance [B, G, Z] of each member; the content is that of the whole group."""
     own = autoencoder.posterior(images_BGCHW.flatten(0, 1))
     mean_BGZ, logvar_BGZ = (part.unflatten(0, images_BGCHW.shape[:2]) for part in own)
     group = aggregate(mean_BGZ[..., :content], logvar_BGZ[..., :content], 1)
@@ -49,7 +44,7 @@ def group_posterior(autoencoder: AutoEncoder, images_BGCHW: Tensor, content: int
 def group_pass(
     autoencoder: AutoEncoder, images_BGCHW: Tensor, eps_BGZ: Tensor, content: int, aggregate: Aggregate
 ) -> GroupPass:
-    """Encode, aggregate, sample content and style for every member, decode, score."""
+    """Encode, aggregate, sample content and style of every member, decode and score."""
     mean_BGZ, logvar_BGZ = group_posterior(autoencoder, images_BGCHW, content, aggregate)
     z_BGZ = reparametrize(mean_BGZ, logvar_BGZ, eps_BGZ)
     nll = autoencoder.nll(images_BGCHW.flatten(0, 1), z_BGZ.flatten(0, 1))
@@ -62,24 +57,24 @@ def group_pass(
 
 
 def group_loss(p: GroupPass, beta: Tensor, *, per_member: bool) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss per member and what to log; a group's content is told once, or counted once a member."""
+    """Return the loss per member, and what to log; the content counts once per group, or once per member."""
     recon, content_kl, style_kl = p.nll_BG.mean(), p.content_kl_B.mean(), p.style_kl_BG.mean()
-    times = 1.0 if per_member else 1.0 / p.nll_BG.shape[1]
-    kl = style_kl + times * content_kl
+    weight = 1.0 if per_member else 1.0 / p.nll_BG.shape[1]
+    kl = style_kl + weight * content_kl
     loss = recon + beta * kl
     return loss, {"loss": loss, "recon": recon, "kl": kl, "content_kl": content_kl, "style_kl": style_kl}
 
 
 def content_and_style(content: int, latents: int) -> tuple[Part, Part]:
-    """What the coordinates of a code are."""
+    """Return the parts of a code."""
     return Part("content", content), Part("style", latents - content)
 
 
 @torch.no_grad()
 def encode_group(autoencoder: AutoEncoder, images: Tensor, content: int, aggregate: Aggregate) -> Tensor:
-    """Codes of one group [G, C, H, W] -> [G, Z], or of B groups of equal size [B, G, C, H, W] -> [B, G, Z]."""
+    """Return the codes [..., G, Z] of one group [G, C, H, W] or of B groups of equal size [B, G, C, H, W]."""
     if images.ndim not in (4, 5) or images.shape[-4] < 1:
-        raise UserError(f"images of shape {list(images.shape)} are no group; give [G, C, H, W] or [B, G, C, H, W]")
+        raise invalid("images", list(images.shape), "of shape [G, C, H, W] or [B, G, C, H, W]")
     if images.ndim == 4:
         return group_posterior(autoencoder, images.unsqueeze(0), content, aggregate)[0][0]
     return group_posterior(autoencoder, images, content, aggregate)[0]

@@ -1,6 +1,6 @@
-"""A kernel machine: scores that are linear in features of a Gaussian kernel, made of its values at centres.
+"""A kernel machine: scores that are linear in features of a Gaussian kernel at given centres.
 
-Shape letters: B batch, Y classes, Z latents, F centres and as many features.
+Shape letters: B batch, Y classes, Z latents, F centres, which is also the number of features.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_RIDGE = 1e-3  # added to the kernel of a centre with itself: what two centres that nearly coincide differ in is noise
+_RIDGE = 1e-3  # added to the diagonal of the kernel matrix, so that nearly equal centres do not amplify noise
 
 
 class KernelMachine(nn.Module):
-    """Scores of classes. The inner product of two codes' features is about exp(-|z - z'|^2 / (2 width^2)).
+    """Class scores. The inner product of the features of two codes is about exp(-|z - z'|^2 / (2 width^2)).
 
-    Features are the kernel's values at the centres, whitened (Williams and Seeger 2001): among the functions that
-    centres can express the machine is the exact one, so centres should lie where codes do.
+    Features are the kernel's values at the centres, whitened (Nystroem approximation, Williams and Seeger 2001). The
+    centres should be distributed like the codes.
     """
 
     def __init__(self, centres_FZ: Tensor, classes: int, *, width: float) -> None:
@@ -34,14 +34,14 @@ class KernelMachine(nn.Module):
         nn.init.zeros_(self.scores.bias)
 
     def kernel(self, z_BZ: Tensor) -> Tensor:
-        """Its values at the centres [B, F]."""
+        """Return the kernel of each code and each centre [B, F]."""
         centres_FZ = self.centres_FZ.to(z_BZ.dtype)
         square_BF = z_BZ.square().sum(1)[:, None] + centres_FZ.square().sum(1) - 2.0 * z_BZ @ centres_FZ.T
         return (-square_BF.clamp_min(0.0) / (2.0 * self.width**2)).exp()
 
     def features(self, z_BZ: Tensor) -> Tensor:
-        """[B, F], of length about one near the centres."""
-        with torch.autocast(z_BZ.device.type, enabled=False):  # of a difference of squares, three digits are too few
+        """Return the features [B, F], of length about one near the centres."""
+        with torch.autocast(z_BZ.device.type, enabled=False):  # bfloat16 is too imprecise for a difference of squares
             return self.kernel(z_BZ) @ self.whitening_FF
 
     def forward(self, z_BZ: Tensor) -> Tensor:

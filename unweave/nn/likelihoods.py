@@ -1,7 +1,4 @@
-"""Likelihoods p(x|z): distributions of an image given the decoder's output, independent over pixels.
-
-To add a likelihood, write a class here and add it to `LIKELIHOODS`.
-"""
+"""Likelihoods p(x|z): distributions of an image given the decoder's output, independent over pixels."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ class Likelihood:
 
 @final
 class Bernoulli(Likelihood):
-    """The output is the logit of a white pixel. The loss also accepts grey values, as probabilities of white."""
+    """The output is the logit of a white pixel. The loss also accepts grey values as probabilities of white."""
 
     about = "cross-entropy of values in 0..1"
     low, high = 0.0, 1.0

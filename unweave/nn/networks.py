@@ -1,7 +1,7 @@
-"""Encoders and decoders of the field, named after whose they are. Modules without losses.
+"""Published encoders and decoders, named after their authors.
 
-Every encoder maps images [B, C, H, W] to 2 Z numbers, every decoder codes [B, Z] to image-shaped logits.
-Weights start Glorot-uniform and biases at zero, as in the reference study, unless `starting` says otherwise.
+An encoder maps images [B, C, H, W] to 2 Z numbers, a decoder maps codes [B, Z] to outputs of the shape of an image.
+Initial weights are Glorot-uniform and biases zero, as in Locatello et al. 2019, unless `weight_init` is in effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Shape = tuple[int, int, int]
 
 
 def _chain(sizes: Sequence[int], activation: Callable[[], nn.Module]) -> list[nn.Module]:
-    """Linear layers between the sizes, each followed by the activation."""
+    """Return linear layers between the sizes, each followed by the activation."""
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), activation()]
@@ -32,23 +32,23 @@ def _chain(sizes: Sequence[int], activation: Callable[[], nn.Module]) -> list[nn
 
 
 class Plan(NamedTuple):
-    """A convolutional pair: channels and kernels of the stride-2 layers, and the dense layers between."""
+    """A convolutional encoder and decoder."""
 
-    channels: tuple[int, ...]
+    channels: tuple[int, ...]  # of the encoder's stride-2 convolutions
     kernels: tuple[int, ...]
     up: tuple[int, ...]  # channels of the decoder's transposed convolutions, before the image
-    dense: tuple[int, ...]  # encoder's hidden dense layers; the decoder mirrors them
-    bent: bool = True  # a ReLU after the encoder's dense layers too
+    dense: tuple[int, ...]  # hidden dense layers of the encoder, in reverse order those of the decoder
+    dense_relu: bool = True  # ReLU after the encoder's dense layers
 
 
 PLANS = {
-    # Locatello et al. 2019, table of appendix: the standard network of the field
+    # Locatello et al. 2019, appendix: the most common network
     "locatello": Plan((32, 32, 64, 64), (4, 4, 2, 2), (64, 32, 32), (256,)),
     # Burgess et al. 2018: "Understanding disentangling in beta-VAE"
     "burgess": Plan((32, 32, 32, 32), (4, 4, 4, 4), (32, 32, 32), (256, 256)),
-    # Kim & Mnih 2018, appendix: FactorVAE's own; its encoder's dense layer stands without an activation
-    "kim": Plan((32, 32, 64, 64), (4, 4, 4, 4), (64, 32, 32), (128,), bent=False),
-    # ours, for quick work on a CPU
+    # Kim & Mnih 2018, appendix; the dense layer of the encoder has no activation
+    "kim": Plan((32, 32, 64, 64), (4, 4, 4, 4), (64, 32, 32), (128,), dense_relu=False),
+    # ours, for experiments on a CPU
     "small": Plan((16, 32, 32), (4, 4, 4), (32, 16), (128,)),
 }
 
@@ -64,7 +64,7 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
             for before, after, kernel in zip((channels, *plan.channels), plan.channels, plan.kernels, strict=False)
         )
     )
-    inner = _chain((features, *plan.dense), nn.ReLU if plan.bent else nn.Identity)
+    inner = _chain((features, *plan.dense), nn.ReLU if plan.dense_relu else nn.Identity)
     encoder = [down, nn.Flatten(), *inner, nn.Linear(plan.dense[-1], 2 * latents)]
     widths = (plan.channels[-1], *plan.up)
     up = ConvStack(*(UpConv2d(*pair, relu=True) for pair in pairwise(widths)), UpConv2d(widths[-1], channels))
@@ -73,8 +73,16 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
     return nn.Sequential(*encoder), nn.Sequential(*decoder)
 
 
+def _dense(shape: Shape, latents: int, width: int, activation: Callable[[], nn.Module]) -> tuple[nn.Module, nn.Module]:
+    """Return an encoder and a decoder with two hidden layers each."""
+    pixels = math.prod(shape)
+    encoder = [nn.Flatten(), *_chain((pixels, width, width), activation), nn.Linear(width, 2 * latents)]
+    decoder = [*_chain((latents, width, width), activation), nn.Linear(width, pixels), nn.Unflatten(1, shape)]
+    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+
+
 def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """Chen et al. 2018: two hidden layers of 1200 in, three out."""
+    """Chen et al. 2018: two hidden layers of 1200 in the encoder, three in the decoder."""
     pixels = math.prod(shape)
     encoder = [nn.Flatten(), *_chain((pixels, 1200, 1200), nn.ReLU), nn.Linear(1200, 2 * latents)]
     decoder = [*_chain((latents, 1200, 1200, 1200), nn.Tanh), nn.Linear(1200, pixels), nn.Unflatten(1, shape)]
@@ -82,19 +90,13 @@ def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
 
 
 def _makhzani(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """After Makhzani et al. 2015: two hidden layers of 1000 in, two out."""
-    pixels = math.prod(shape)
-    encoder = [nn.Flatten(), *_chain((pixels, 1000, 1000), nn.ReLU), nn.Linear(1000, 2 * latents)]
-    decoder = [*_chain((latents, 1000, 1000), nn.ReLU), nn.Linear(1000, pixels), nn.Unflatten(1, shape)]
-    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+    """After Makhzani et al. 2015."""
+    return _dense(shape, latents, 1000, nn.ReLU)
 
 
 def _kingma(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """Kingma et al. 2014, M1: two hidden layers of 600 softplus units in, two out."""
-    pixels = math.prod(shape)
-    encoder = [nn.Flatten(), *_chain((pixels, 600, 600), nn.Softplus), nn.Linear(600, 2 * latents)]
-    decoder = [*_chain((latents, 600, 600), nn.Softplus), nn.Linear(600, pixels), nn.Unflatten(1, shape)]
-    return nn.Sequential(*encoder), nn.Sequential(*decoder)
+    """Kingma et al. 2014, M1."""
+    return _dense(shape, latents, 600, nn.Softplus)
 
 
 DENSE: dict[str, Callable[[Shape, int], tuple[nn.Module, nn.Module]]] = {
@@ -103,31 +105,29 @@ DENSE: dict[str, Callable[[Shape, int], tuple[nn.Module, nn.Module]]] = {
     "kingma": _kingma,
 }
 NETWORKS = (*PLANS, *DENSE)
-
-
 GLOROT = "glorot"
 
 
 @dataclass
 class WeightInit:
-    """How weights start: normal around 0 with this deviation, or Glorot-uniform; and whether any did."""
+    """Initial weights: normal with this standard deviation, or Glorot-uniform; and whether a module used it."""
 
     deviation: float | None = None
     used: bool = False
 
 
-_start: ContextVar[WeightInit | None] = ContextVar("init", default=None)
+_init: ContextVar[WeightInit | None] = ContextVar("init", default=None)
 
 
 @contextmanager
 def weight_init(init: str) -> Iterator[WeightInit]:
-    """Meanwhile weights start so: glorot, or normal(S) with a deviation S."""
+    """Initialise the weights of networks built in this block by glorot, or normal(S) with a standard deviation S."""
     chosen = WeightInit(None if init.strip() == GLOROT else _read_deviation(init))
-    before = _start.set(chosen)
+    before = _init.set(chosen)
     try:
         yield chosen
     finally:
-        _start.reset(before)
+        _init.reset(before)
 
 
 def _read_deviation(init: str) -> float:
@@ -142,8 +142,8 @@ def _read_deviation(init: str) -> float:
 
 
 def init_weights(module: nn.Module) -> None:
-    """Weights to begin with, and zero biases, for every linear and convolutional layer inside."""
-    init = _start.get() or WeightInit()
+    """Set the initial weights and zero biases of every linear and convolutional layer of the module."""
+    init = _init.get() or WeightInit()
     init.used = True
     for part in module.modules():
         if isinstance(part, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
@@ -156,7 +156,7 @@ def init_weights(module: nn.Module) -> None:
 
 
 def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """The named encoder and decoder for images of this shape."""
+    """Return the encoder and the decoder of this name for images of this shape."""
     check_choice("net", net, NETWORKS)
     check_integer("latents", latents, 1)
     if net in PLANS:

@@ -1,6 +1,6 @@
-"""An autoencoder on pairs of images: posteriors merged where the two seem to share a factor (Locatello et al. 2020).
+"""An autoencoder of pairs: posteriors are merged in the latents that a pair seems to share (Locatello et al. 2020).
 
-Shape letters: B pairs, Z latents, C channels, H height, W width. 2B counts first images, then their partners.
+Shape letters: B pairs, Z latents, C channels, H height, W width. 2B is all first images, then their partners.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PairPass(NamedTuple):
 
     nll_2B: Tensor  # -log p(x|z) in nats, summed over pixels
     kl_2BZ: Tensor  # of the merged posteriors to N(0, 1)
-    shared_BZ: Tensor  # where they were merged
+    shared_BZ: Tensor  # True where the posteriors were merged
 
 
 def pair_pass(
@@ -35,7 +35,7 @@ def pair_pass(
     changed_B: Tensor | None,
     symmetric: bool,
 ) -> PairPass:
-    """Encode, find what is shared (by the number of changes where it is known), merge, sample, decode, score."""
+    """Encode, estimate the shared latents (with the number of changes if given), merge, sample, decode and score."""
     mean, logvar = autoencoder.posterior(images_2BCHW)
     first, other = zip(mean.chunk(2), logvar.chunk(2), strict=True)
     divergence_BZ = pair_divergence(first, other, symmetric=symmetric).detach()
@@ -43,3 +43,10 @@ def pair_pass(
     mean, logvar = (torch.cat(part) for part in zip(*merge(first, other, shared_BZ), strict=True))
     nll_2B = autoencoder.nll(images_2BCHW, reparametrize(mean, logvar, eps_2BZ))
     return PairPass(nll_2B, kl_standard(mean, logvar), shared_BZ)
+
+
+def pair_loss(p: PairPass, beta: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss per image, and what to log."""
+    recon, kl = p.nll_2B.mean(), p.kl_2BZ.sum(1).mean()
+    loss = recon + beta * kl
+    return loss, {"loss": loss, "recon": recon, "kl": kl, "shared": p.shared_BZ.float().sum(1).mean()}

@@ -1,4 +1,4 @@
-"""Where networks hand over to losses."""
+"""Precision of losses."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from torch import Tensor
 
 
 def at_least_single(values: Tensor) -> Tensor:
-    """Float32 or better: what leaves a network under mixed precision is bfloat16."""
+    """Return the values in float32 or float64; under mixed precision networks return bfloat16."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
