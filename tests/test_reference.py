@@ -14,6 +14,7 @@ from tests.helpers.doc_code import commands, python_blocks
 from unweave.cli.app import app
 from unweave.config.settings import all_settings
 from unweave.data import DATASETS
+from unweave.data.supervision import SUPERVISION_KINDS
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 
@@ -115,3 +116,36 @@ def test_python_examples_use_present_settings(page):
                 keywords = {keyword.arg for keyword in node.keywords} - set(inspect.signature(unweave.train).parameters)
                 fixed, traced = all_settings(METHODS[ast.literal_eval(node.args[0])], keywords)
                 assert keywords <= {*fixed, *traced}
+
+
+SCRIPT = re.compile(r"python ((?:benchmarks|examples)/[\w/]+\.py)((?:\s(?!python )[^`#\n]*)?(?:\n {4}\s+--[^`#\n]*)*)")
+NOTES = sorted(
+    str(path.relative_to(ROOT)) for folder in ("docs", "benchmarks") for path in (ROOT / folder).rglob("*.md")
+)
+
+
+@pytest.mark.parametrize("page", NOTES)
+def test_scripts_and_their_options_exist(page):
+    for script, words in SCRIPT.findall((ROOT / page).read_text()):
+        source = (ROOT / script).read_text()
+        flags = re.findall(r"\s--([\w-]+)", words)
+        assert [flag for flag in flags if flag not in source and flag.replace("-", "_") not in source] == [], script
+
+
+def test_api_page_is_complete():
+    page = (REFERENCE / "api.md").read_text()
+    listed = {
+        name for row in re.findall(r"^\| (`.*?) \|", page, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert listed == set(unweave.__all__) - {"Knob", "Trained"}
+
+
+def test_supervision_page_is_complete():
+    page = (REFERENCE / "supervision.md").read_text()
+    rows = table_rows(page, "Texts and batch fields")
+    assert [text for text, *_ in rows] == [kind.syntax for kind in SUPERVISION_KINDS]
+    assert all(
+        f"`{field}`" in row[2] for row, kind in zip(rows, SUPERVISION_KINDS, strict=True) for field in kind.batch_fields
+    )
+    keywords = {(name, keyword) for name, keyword, _ in table_rows(page, "Keywords")}
+    assert keywords == {(kind.name, keyword) for kind in SUPERVISION_KINDS for keyword in kind.keywords}
