@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.doc_code import check_command, check_python, commands, python_blocks
+from tests.helpers.doc_code import check_command, check_data_calls, check_python, commands, python_blocks
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 
@@ -58,6 +58,7 @@ def anchors(path):
 def test_commands_exist(page):
     for line in commands(read(page)):
         check_command(line)
+    check_data_calls(read(page))
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDE if page != "CONTRIBUTING.md"])  # tests/extension runs its code
@@ -94,6 +95,12 @@ def test_banned_words_are_found():
 def test_wrong_commands_are_found(line):
     with pytest.raises(Exception):  # noqa: B017
         check_command(line)
+
+
+def test_wrong_options_of_data_are_found():
+    check_data_calls("`correlated(data='sprites(size=32)', factors=['posX', 'posY'])`")
+    with pytest.raises(AssertionError, match="colour"):
+        check_data_calls("`split(data='rooms(colour=1)', part='train')`")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 import shlex
+from contextlib import suppress
 
 import typer
 
@@ -55,6 +56,29 @@ def check_train(line, options):
     call = re.match(r"(\w+)(\(|$)", options.get("data") or "")
     if call and call[2]:
         assert call[1] in {*DATASETS, *USER_DATASETS, *VIEWS}, f"{line!r}: no data set {call[1]!r}"
+
+
+def check_data_calls(text):
+    """Raise if a call of a data set or view, such as "sprites(size=32)", has an option that does not exist."""
+    constructors = {**DATASETS, **USER_DATASETS, **VIEWS}
+    del constructors["clips"]  # the name of a supervision kind too
+    for match in re.finditer(rf"\b({'|'.join(constructors)})\(", text):
+        end = closing_parenthesis(text, match.end())
+        with suppress(SyntaxError):  # prose
+            call = ast.parse(re.sub(r"\s+", " ", text[match.start() : end]), mode="eval").body
+            options = inspect.signature(constructors[match[1]]).parameters
+            unknown = {keyword.arg for keyword in call.keywords} - set(options)
+            assert not unknown, f"{match[1]}: no option {unknown}"
+
+
+def closing_parenthesis(text, start):
+    """Return the position after the parenthesis that closes the one before `start`."""
+    depth = 1
+    for position in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        if not depth:
+            return position + 1
+    return start
 
 
 def python_blocks(text):
