@@ -7,16 +7,22 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
 import typer.main
 
 import unweave
 from tests.helpers.doc_code import commands, python_blocks
 from unweave.cli.app import app
 from unweave.config.settings import all_settings
-from unweave.data import DATASETS
+from unweave.contract import all_phases
+from unweave.data import DATASETS, load_data
 from unweave.data.supervision import SUPERVISION_KINDS
+from unweave.engine.loop import compute_losses
+from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
+from unweave.training.build import build, build_program
+from unweave.training.prepare import prepare
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -149,3 +155,18 @@ def test_supervision_page_is_complete():
     )
     keywords = {(name, keyword) for name, keyword, _ in table_rows(page, "Keywords")}
     assert keywords == {(kind.name, keyword) for kind in SUPERVISION_KINDS for keyword in kind.keywords}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_logged_quantities_are_documented(name):
+    """Those of the first stage with default settings."""
+    cls = METHODS[name]
+    small = {key: value for key, value in {"net": "small", "latents": 4}.items() if key in all_settings(cls)[0]}
+    data = load_data("rooms", size=cls.smallest_image)
+    run = prepare(name, data, supervision=cls.example_supervision, batch=8, device="cpu", **small)
+    method = build(run.cls, run.config, data)
+    program = build_program(run.config, method, data)
+    with torch.no_grad():
+        outs = [compute_losses(program, initial_state(method), phase) for phase in range(len(all_phases(method)))]
+    section = read("methods", name).split("## Logged quantities")[1].split("\n## ")[0]
+    assert [key for out in outs for key in out.logs if f"`{key}`" not in section] == []
