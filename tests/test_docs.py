@@ -12,8 +12,8 @@ from unweave.metrics import METRICS
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INLINE_CODE = re.compile(r"`(?:[^`\n]|\n(?!\n))*`|^ {4}.*$", re.MULTILINE)
-GUIDE = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-ALL_PAGES = sorted([*GUIDE, *(str(p.relative_to(ROOT)) for p in ROOT.glob("benchmarks/**/*.md"))])
+PAGES = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+ALL_PAGES = sorted([*PAGES, *(str(p.relative_to(ROOT)) for p in ROOT.glob("benchmarks/**/*.md"))])
 LONGEST_LINE = 250
 # words of the former dialect and what to write instead
 BANNED = {
@@ -34,6 +34,7 @@ def read(page):
 def test_the_readme_links_every_method_and_metric():
     pages = [*(f"methods/{name}.md" for name in METHODS), *(f"metrics/{name}.md" for name in METRICS)]
     assert [page for page in pages if f"docs/reference/{page}" not in read("README.md")] == []
+    assert f"any of {len(METHODS)} methods, compute {len(METRICS)} metrics" in read("README.md")
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
@@ -54,20 +55,20 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", GUIDE)
+@pytest.mark.parametrize("page", PAGES)
 def test_commands_exist(page):
     for line in commands(read(page)):
         check_command(line)
     check_data_calls(read(page))
 
 
-@pytest.mark.parametrize("page", [page for page in GUIDE if page != "CONTRIBUTING.md"])  # tests/extension runs its code
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CONTRIBUTING.md"])  # tests/extension runs its code
 def test_python_resolves(page):
     for block in python_blocks(read(page)):
         check_python(block)
 
 
-@pytest.mark.parametrize("page", GUIDE)
+@pytest.mark.parametrize("page", PAGES)
 def test_prose_is_plain(page):
     text = CODE.sub("", read(page))
     prose = [line for line in text.splitlines() if not line.lstrip().startswith("|")]
