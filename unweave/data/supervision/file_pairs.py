@@ -47,8 +47,10 @@ class FilePairs(Supervision):
         if others := [name for name in call.options if name not in cls.keywords]:
             message = f"{call.context}: {others[0]} cannot be combined with file"
             raise UserError(message, argument=others[0], value=call.options[others[0]], accepted="file only")
+        if not isinstance(fingerprint, str | None):
+            raise call.error("fingerprint", "the fingerprint in the config.json of a run")
         path = str(Path(file).expanduser().resolve())
-        fingerprint = str(fingerprint or read_rows("pairs", file).digest())
+        fingerprint = fingerprint or read_rows("pairs", file).digest()
         return cls(path, fingerprint, text=call_text("pairs", {"file": path, "fingerprint": fingerprint}))
 
     @classmethod
