@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.errors import UserError
+from tests.helpers.raises import raises
 from unweave.metrics import aggregate_posterior
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.ops.mmd import inverse_multiquadratic, unbiased_mmd
@@ -86,19 +86,18 @@ def test_a_ring_around_another_class_can_be_told():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "argument", "value"),
     [
-        (lambda: prior_mmd([[1.0]]), "codes: has 1 rows"),
-        (lambda: prior_mmd([[1.0], [math.nan]]), "codes: contains NaN"),
-        (lambda: log_det_covariance([1.0]), "codes: has shape"),
-        (lambda: class_divergence([1, 2], [1, 2, 3]), "found: has 2 classes; accepted are the 3"),
-        (lambda: class_divergence([0, 0], [1, 2]), "found: is no count"),
-        (lambda: class_divergence([1, 2], [-1, 2]), "true: is no count"),
-        (lambda: label_error(normal(5, 2), [0] * 4), "classes: has 4 entries"),
-        (lambda: label_error(normal(5, 2), [0] * 5), "labels: is 1000; accepted is 1 to 4"),
+        (lambda: prior_mmd([[1.0]]), "codes", "1 rows"),
+        (lambda: prior_mmd([[1.0], [math.nan]]), "codes", "NaN or infinity"),
+        (lambda: log_det_covariance([1.0]), "codes", "shape (1,)"),
+        (lambda: class_divergence([1, 2], [1, 2, 3]), "found", "2 classes"),
+        (lambda: class_divergence([0, 0], [1, 2]), "found", [0.0, 0.0]),
+        (lambda: class_divergence([1, 2], [-1, 2]), "true", [-1.0, 2.0]),
+        (lambda: label_error(normal(5, 2), [0] * 4), "classes", "4 entries"),
+        (lambda: label_error(normal(5, 2), [0] * 5), "labels", 1000),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(call, message):
-    with pytest.raises(UserError, match=message) as told:
+def test_invalid_arguments(call, argument, value):
+    with raises(argument, value=value):
         call()
-    assert "\n" not in str(told.value)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.errors import UserError
+from tests.helpers.raises import raises
 from unweave.metrics import cluster_error, cluster_labels
 
 # Clusters 0 and 1; row 0 is surest of cluster 0, row 3 of cluster 1.
@@ -25,7 +25,7 @@ def test_a_cluster_may_have_its_commonest_label():
     assert cluster_labels(chances, labels).tolist() == [5, 9, 4]
     assert cluster_error(chances, labels, by="most") == pytest.approx(2 / 5)  # all count
     assert cluster_error(chances, [3, 3, 3, 3, 3], validation=(chances, labels), by="most") == pytest.approx(2 / 5)
-    with pytest.raises(UserError, match="by 'all' is unknown; use one of one, most"):
+    with raises("by", value="all", accepted=["one", "most"]):
         cluster_error(chances, labels, by="all")
 
 
@@ -64,19 +64,19 @@ def test_tensors_are_taken_and_a_float_returned():
 
 
 @pytest.mark.parametrize(
-    ("chances", "labels", "said"),
+    ("chances", "labels", "argument", "value"),
     [
-        (CHANCES[0], LABELS, "probabilities has shape"),
-        (CHANCES, LABELS[:2], "labels has shape"),
-        (CHANCES * np.nan, LABELS, "not finite"),
-        (CHANCES[:1], LABELS[:1], "give more rows"),
+        (CHANCES[0], LABELS, "probabilities", "shape (2,)"),
+        (CHANCES, LABELS[:2], "labels", "shape (2,)"),
+        (CHANCES * np.nan, LABELS, "probabilities", "NaN or infinity"),
+        (CHANCES[:1], LABELS[:1], "probabilities", "1 rows"),
     ],
 )
-def test_refusals(chances, labels, said):
-    with pytest.raises(UserError, match=said):
+def test_invalid_arrays(chances, labels, argument, value):
+    with raises(argument, value=value):
         cluster_error(chances, labels)
 
 
-def test_validation_of_other_clusters_is_refused():
-    with pytest.raises(UserError, match="validation has 1 clusters; accepted are the 2"):
+def test_validation_has_the_same_clusters():
+    with raises("validation", value="1 clusters"):
         cluster_error(CHANCES, LABELS, validation=(CHANCES[:, :1], LABELS))

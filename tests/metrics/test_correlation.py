@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from unweave.errors import UserError
+from tests.helpers.raises import raises
 from unweave.metrics import correlation
 from unweave.metrics.correlation import (
     active_dimensions,
@@ -90,7 +90,7 @@ def test_mcc_leaves_missing_rows_out():
     factors = FACTORS.copy()
     factors[:100, 0] = np.nan
     assert mcc_score(FACTORS, factors) == pytest.approx(1.0)
-    with pytest.raises(UserError, match="method: 'kendall' is unknown; accepted are pearson and spearman"):
+    with raises("method", value="kendall", accepted=["pearson", "spearman"]):
         mcc_score(CODES, FACTORS, method="kendall")
 
 
@@ -99,7 +99,7 @@ def test_active_latents_are_counted_by_variance():
     assert active_dimensions(codes) == 3.0
     assert active_dimensions(codes, threshold=0.0) == 4.0
     assert active_dimensions(codes[:1]) == 0.0
-    with pytest.raises(UserError, match="threshold: is -1; accepted is 0 or more"):
+    with raises("threshold", value=-1):
         active_dimensions(codes, threshold=-1)
 
 

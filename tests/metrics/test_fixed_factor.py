@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.errors import UserError
+from tests.helpers.raises import raises
 from unweave.metrics.fixed_factor import (
+    active_codes,
     beta_vae_score,
     difference_table,
     draw_groups,
@@ -18,7 +19,6 @@ from unweave.metrics.fixed_factor import (
     global_variances,
     majority_accuracy,
     rows_by_value,
-    standing_codes,
     vote_table,
 )
 from unweave.metrics.inputs import read_table
@@ -73,7 +73,7 @@ def test_votes_from_a_table_are_votes_from_the_sampler():
     votes = [one_vote(lambda f: f @ turn, sizes, k, variance, 5, rng) for k in fixed]
     expected = np.bincount(np.array(votes) * 3 + fixed, minlength=9).reshape(3, 3) / 20_000
     codes = FACTORS @ turn
-    ours = vote_table(codes, standing_codes(codes, rng), held(FACTORS), rng, votes=20_000, batch=5) / 20_000
+    ours = vote_table(codes, active_codes(codes, rng), held(FACTORS), rng, votes=20_000, batch=5) / 20_000
     assert expected.min(axis=1).max() > 0.01  # not all-or-nothing, so that a wrong sampler would show
     np.testing.assert_allclose(ours, expected, atol=0.015)  # about three standard errors of such a share
 
@@ -90,7 +90,7 @@ def test_values_are_fixed_as_often_as_they_occur():
     noise = np.random.default_rng(0).normal(size=(2, 100))
     codes = np.stack([np.where(factor == 0, 0.0, 9 * noise[0]), np.where(factor == 1, 0.0, 9 * noise[1])], axis=1)
     rng = np.random.default_rng(0)
-    table = vote_table(codes, standing_codes(codes, rng), held(factor[:, None]), rng, votes=2000, batch=8)
+    table = vote_table(codes, active_codes(codes, rng), held(factor[:, None]), rng, votes=2000, batch=8)
     assert table[0, 0] / 2000 == pytest.approx(0.9, abs=0.03)
 
 
@@ -111,8 +111,8 @@ def test_variance_is_unbiased_and_taken_over_a_subset_of_rows():
 
 def test_pruning_drops_nearly_constant_codes():
     codes = np.column_stack([CODES, 0.01 * CODES[:, 0]])
-    assert standing_codes(codes, np.random.default_rng(0)).columns.tolist() == [0, 1, 2]
-    kept = standing_codes(codes, np.random.default_rng(0), prune_below=0.0)
+    assert active_codes(codes, np.random.default_rng(0)).columns.tolist() == [0, 1, 2]
+    kept = active_codes(codes, np.random.default_rng(0), prune_below=0.0)
     np.testing.assert_allclose(kept.variances, codes.var(axis=0, ddof=1))
 
 
@@ -148,7 +148,7 @@ def test_a_factor_with_one_value_is_left_out():
 
 def test_few_rows():
     assert 0.0 <= factor_vae_score([[0.0, 1.0], [5.0, 1.0]], [[0, 0], [1, 2]], **QUICK) <= 1.0
-    with pytest.raises(UserError, match="factors: no column varies over 1 rows"):
+    with raises("factors"):
         factor_vae_score([[0.0, 1.0]], [[0, 3]])
 
 
@@ -170,8 +170,8 @@ def test_seed_decides_and_tensors_are_accepted():
     ("option", "value"),
     [("votes_train", 0), ("votes_test", 0), ("batch", 1), ("variance_rows", 1), ("prune_below", -0.1)],
 )
-def test_options_out_of_range_are_named(option, value):
-    with pytest.raises(UserError, match=f"{option}: is {value}; accepted is"):
+def test_options_out_of_range(option, value):
+    with raises(option, value=value):
         factor_vae_score(CODES, FACTORS, **{option: value})
 
 
@@ -243,6 +243,6 @@ def test_missing_values_and_continuous_factors(score):
 
 
 @pytest.mark.parametrize(("option", "value"), [("votes_train", 0), ("votes_test", 0), ("batch", 0)])
-def test_beta_vae_options_out_of_range_are_named(option, value):
-    with pytest.raises(UserError, match=f"{option}: is {value}; accepted is"):
+def test_beta_vae_options_out_of_range(option, value):
+    with raises(option, value=value):
         beta_vae_score(CODES, FACTORS, **{option: value})

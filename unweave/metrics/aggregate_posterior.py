@@ -1,6 +1,6 @@
-"""How well the codes of all observations fill the prior, and what few labels are worth on them (Zhao et al. 2019).
+"""Match of the aggregate posterior with the prior, and classification from few labels (Zhao et al. 2019).
 
-Functions of arrays like all metrics, but of samples z ~ q(z|x) rather than of means where they are held to the prior.
+Functions of arrays, like all metrics. The codes that are compared with the prior are samples z ~ q(z|x), not means.
 
 Shape letters: N rows, D codes, Y classes.
 """
@@ -11,25 +11,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.metrics.correlation import covariance
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import Array, as_matrix
+from unweave.metrics.inputs import Array, array_error, as_matrix
 from unweave.metrics.solvers.linear import standardize
 from unweave.ops.mmd import inverse_multiquadratic
 
-_BLOCK = 256  # rows compared at once: all pairs of 10,000 rows would need gigabytes
-_SMALLEST = 1e-12  # variances below this are rounding: codes in that direction do not move
+_BLOCK = 256  # rows compared at once; all pairs of 10,000 rows would need gigabytes
+_SMALLEST = 1e-12  # smaller variances are rounding errors
 
 
 def prior_mmd(codes: Array, *, seed: int = 0, device: str | None = None) -> float:
-    """MMD^2 of the codes to as many draws of N(0, 1), unbiased: about 0, at times below, for codes of that law.
+    """Return the unbiased MMD^2 between the codes and as many samples of N(0, I): about 0 if they are N(0, I), below 2.
 
-    The kernel is the inverse multiquadratic of `ops.mmd`, so 2 is more than can be reached.
+    The kernel is the inverse multiquadratic of `ops.mmd`.
     """
     codes_ND = as_matrix(codes, "codes")
     if len(codes_ND) < 2:
-        raise UserError(f"codes: has {len(codes_ND)} rows; accepted are 2 or more")
+        raise array_error("codes", f"{len(codes_ND)} rows", "2 rows or more")
     prior_ND = np.random.default_rng(seed).standard_normal(codes_ND.shape)
     where = device_of(codes, device) or "cpu"
     x_ND, y_ND = (torch.as_tensor(values, dtype=torch.float32, device=where) for values in (codes_ND, prior_ND))
@@ -37,26 +37,26 @@ def prior_mmd(codes: Array, *, seed: int = 0, device: str | None = None) -> floa
 
 
 def _within(z_ND: Tensor) -> float:
-    """The mean kernel of two different rows; of a row with itself it is 1."""
+    """Return the mean kernel of two different rows; the kernel of a row with itself is 1."""
     count = len(z_ND)
     return (_total(z_ND, z_ND) - count) / (count * (count - 1))
 
 
 def _total(x_ND: Tensor, y_ND: Tensor) -> float:
-    """The sum of the kernel over all pairs, block by block."""
+    """Return the sum of the kernel over all pairs, computed block by block."""
     latents, total = x_ND.shape[1], torch.zeros((), dtype=torch.float64, device=x_ND.device)
     for x_bD in x_ND.split(_BLOCK):
         for y_bD in y_ND.split(_BLOCK):
-            # From differences: products of codes would cancel where two are close.
+            # Computed from differences, because products cancel for close rows.
             distance = torch.cdist(x_bD, y_bD, compute_mode="donot_use_mm_for_euclid_dist")
             total += inverse_multiquadratic(distance.square(), latents).sum(dtype=torch.float64)
     return float(total)
 
 
 def log_det_covariance(codes: Array) -> float:
-    """Log-determinant of the codes' covariance: 0 for N(0, I), below if they fill less room, above if more.
+    """Return the log-determinant of the codes' covariance: 0 for N(0, I), lower if they vary less, higher if more.
 
-    A direction in which codes do not move, whose value is minus infinity, counts -27.6.
+    A direction without variance counts as -27.6 instead of minus infinity.
 
     >>> round(log_det_covariance([[1, 2], [-1, 2], [1, -2], [-1, -2]]), 3)  # variances 4/3 and 16/3
     1.962
@@ -66,17 +66,16 @@ def log_det_covariance(codes: Array) -> float:
 
 
 def class_divergence(found: Array, true: Array) -> float:
-    """KL, in nats, of the class shares that were found from the true ones: 0 if equal, infinite for a class not there.
+    """Return KL(found || true) of class frequencies in nats: 0 if equal, infinite if a found class has true share 0.
 
-    Both are counts or shares [Y]. A class that is never found costs no more than the others gain by it: one class
-    alone, of ten equally frequent ones, is log 10.
+    Both are counts or shares [Y]. A single found class, of ten equally frequent true ones, gives log 10.
 
     >>> round(class_divergence([4, 0], [5, 5]), 3)
     0.693
     """
     shares = [_shares(values, name) for values, name in ((found, "found"), (true, "true"))]
     if len(shares[0]) != len(shares[1]):
-        raise UserError(f"found: has {len(shares[0])} classes; accepted are the {len(shares[1])} of true")
+        raise array_error("found", f"{len(shares[0])} classes", f"counts of {len(shares[1])} classes, like true")
     found_y, true_y = (values[shares[0] > 0] for values in shares)
     if not true_y.all():
         return float("inf")
@@ -86,24 +85,24 @@ def class_divergence(found: Array, true: Array) -> float:
 def _shares(values: Array, name: str) -> np.ndarray:
     counts_Y = as_matrix(np.atleast_2d(np.asarray(values)), name)[0].astype(np.float64)
     if counts_Y.min() < 0 or not counts_Y.sum() > 0:
-        raise UserError(f"{name}: is no count of classes; accepted are numbers of 0 or more, not all 0")
+        raise array_error(name, counts_Y.tolist(), "non-negative counts of classes, not all 0")
     shares_Y: np.ndarray = counts_Y / counts_Y.sum()
     return shares_Y
 
 
 def label_error(codes: Array, classes: Array, *, labels: int = 1000, seed: int = 0) -> float:
-    """Share of wrong classes, in 0..1, if `labels` rows drawn by the seed are known and the others are told by an SVM.
+    """Return the test error of an SVM that is trained on `labels` random rows, in 0..1; the other rows are test rows.
 
-    Its kernel is the radial one, on codes of deviation 1, with the penalty (C = 1) and the width of scikit-learn.
+    The SVM has an RBF kernel and the defaults of scikit-learn, on standardised codes.
     """
     from sklearn.svm import SVC
 
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     class_N = as_matrix(np.atleast_2d(np.asarray(classes)), "classes")[0]
     if len(class_N) != len(codes_ND):
-        raise UserError(f"classes: has {len(class_N)} entries; accepted is one for each of the {len(codes_ND)} rows")
+        raise array_error("classes", f"{len(class_N)} entries", f"an array of {len(codes_ND)} classes, one per row")
     if not 0 < labels < len(codes_ND):
-        raise UserError(f"labels: is {labels}; accepted is 1 to {len(codes_ND) - 1}, for others are tested")
+        raise invalid("labels", labels, f"from 1 to {len(codes_ND) - 1}", hint="the other rows are test rows")
     known, other = np.split(np.random.default_rng(seed).permutation(len(codes_ND)), [labels])
     known_ND, other_ND = standardize(codes_ND[known], codes_ND[other])
     if len(np.unique(class_N[known])) == 1:

@@ -1,4 +1,4 @@
-"""Scores of means and covariances: codes against factors, codes against each other, codes alone.
+"""Scores computed from means and covariances of codes and factors.
 
 Shape letters: N rows, D codes, K factors.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unweave.errors import UserError
+from unweave.errors import check_choice
 from unweave.metrics.inputs import (
     Array,
     FactorTypes,
@@ -22,15 +22,15 @@ from unweave.metrics.inputs import (
 )
 from unweave.metrics.metric import Metric
 
-_SMALLEST = 1e-12  # eigenvalues of a correlation matrix below this are rounding: the codes are redundant
+_SMALLEST = 1e-12  # smaller eigenvalues of a correlation matrix are rounding errors
 _CHUNK = 65_536  # rows centred at once
 
 
 def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", factor_types: FactorTypes = None) -> float:
     """Mean correlation coefficient (Hyvärinen & Morioka 2016, https://arxiv.org/abs/1605.06336), in 0..1.
 
-    Each factor is paired with a code of its own so that the absolute correlations add up to the most; the
-    mean over the factors that vary. `method` is "pearson" or "spearman" (ranks: any monotone relation).
+    The mean absolute correlation over the varying factors, for the one-to-one matching of factors to codes that
+    maximises it. `method` is "pearson" or "spearman" (rank correlation).
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> mcc_score([[0, 3], [-1, 3], [0, 5], [-1, 5]], factors)
@@ -41,28 +41,27 @@ def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", factor_t
     table = read_table(codes, factors, factor_types=factor_types)
     correlation_DK = np.abs(correlation_matrix(table, varying_factors(table), method=method))
     pairs = linear_sum_assignment(correlation_DK, maximize=True)
-    # With fewer codes than factors some factors have no partner and count 0.
+    # With fewer codes than factors, unmatched factors count 0.
     return float(min(correlation_DK[pairs].sum() / correlation_DK.shape[1], 1.0))
 
 
 def correlation_matrix(table: MetricInputs, factors: list[int], *, method: str = "pearson") -> Floats:
-    """The correlation of each code with each of the named factors, [D, K]; 0 for what is constant."""
-    if method not in ("pearson", "spearman"):
-        raise UserError(f"method: '{method}' is unknown; accepted are pearson and spearman")
+    """Return the correlation of each code with each of these factors, [D, K]; 0 for constants."""
+    check_choice("method", method, ("pearson", "spearman"))
     rows = [np.flatnonzero(~np.isnan(table.factors[:, k])) for k in factors]
     units = [_unit(table.factors[present, k], method) for present, k in zip(rows, factors, strict=True)]
     correlation_DK = np.zeros((table.codes.shape[1], len(factors)))
     for d in range(len(correlation_DK)):
-        column_N = table.codes[:, d].copy()  # one column of a wide table at a time, side by side in memory
-        whole_N = _unit(column_N, method)
+        column_N = table.codes[:, d].copy()  # contiguous
+        unit_N = _unit(column_N, method)
         for place, (present, unit_n) in enumerate(zip(rows, units, strict=True)):
-            code_n = whole_N if len(present) == len(column_N) else _unit(column_N[present], method)
+            code_n = unit_N if len(present) == len(column_N) else _unit(column_N[present], method)
             correlation_DK[d, place] = code_n @ unit_n
     return correlation_DK
 
 
 def _unit(values_n: Floats, method: str) -> Floats:
-    """Centred and of length 1, so that a product is a correlation; zeros if constant."""
+    """Return the values centred and with norm 1, so that dot products are correlations; zeros if constant."""
     from scipy.stats import rankdata
 
     if values_n.min() == values_n.max():
@@ -80,7 +79,7 @@ def _chunks(codes_ND: Floats) -> Iterator[Floats]:
 
 
 def covariance(codes_ND: Floats) -> Floats:
-    """The unbiased covariance of the codes, [D, D]; exactly 0 for a constant code, and with a single row."""
+    """Return the unbiased covariance of the codes, [D, D]; exactly 0 for constant codes and for a single row."""
     mean_D = codes_ND.mean(axis=0)
     constant = codes_ND.min(axis=0) == codes_ND.max(axis=0)
     total_DD = np.zeros((codes_ND.shape[1],) * 2)
@@ -91,11 +90,11 @@ def covariance(codes_ND: Floats) -> Floats:
 
 
 def gaussian_total_correlation(codes: Array, factors: Array | None = None) -> float:
-    """Total correlation, in nats, of a Gaussian with the codes' covariance: 0 if uncorrelated, then growing.
+    """Total correlation, in nats, of a Gaussian with the covariance of the codes; 0 if uncorrelated.
 
-    As in disentanglement_lib's unsupervised scores. Constant codes are left out (there: NaN). Redundant
-    codes, whose true value is infinite, count 13.8 nats each: the covariance is known to float precision only.
-    The factors are not used; the argument is there so that it is called like the others.
+    As in the unsupervised scores of disentanglement_lib, but constant codes are ignored instead of giving NaN.
+    Redundant codes add 13.8 nats each instead of infinity, because the covariance has float precision. The factors
+    are not used.
 
     >>> gaussian_total_correlation([[0, 0], [0, 1], [1, 0], [1, 1]])
     0.0
@@ -111,9 +110,9 @@ def gaussian_total_correlation(codes: Array, factors: Array | None = None) -> fl
 
 
 def gaussian_wasserstein_correlation(codes: Array, *, normalised: bool = False) -> float:
-    """Squared Wasserstein-2 distance between a Gaussian with the codes' covariance and one without correlations.
+    """Squared Wasserstein-2 distance between Gaussians with the covariance of the codes and with its diagonal.
 
-    As in disentanglement_lib; `normalised` divides by the total variance, so that scale does not matter.
+    As in disentanglement_lib; `normalised` divides by the total variance.
     """
     covariance_DD = covariance(as_matrix(codes, "codes").astype(np.float64, copy=False))
     deviation_D = np.sqrt(np.diag(covariance_DD))
@@ -125,9 +124,9 @@ def gaussian_wasserstein_correlation(codes: Array, *, normalised: bool = False) 
 
 
 def active_dimensions(codes: Array, factors: Array | None = None, *, threshold: float = 0.01) -> float:
-    """How many codes are in use: those whose variance is above the threshold (Burda et al. 2016, appendix C).
+    """Number of codes with a variance above the threshold (Burda et al. 2016, appendix C).
 
-    Meant for the means of an encoder, https://arxiv.org/abs/1509.00519. The factors are not used.
+    Intended for posterior means, https://arxiv.org/abs/1509.00519. The factors are not used.
 
     >>> active_dimensions([[0, 7, 1], [1, 7, 0], [0, 7, 0]])
     2.0
@@ -135,7 +134,7 @@ def active_dimensions(codes: Array, factors: Array | None = None, *, threshold: 
     check_at_least("threshold", threshold, 0)
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     variance_D = np.array([column.var(ddof=1) if len(column) > 1 else 0.0 for column in codes_ND.T])
-    moving_D = codes_ND.max(axis=0) > codes_ND.min(axis=0)  # a constant's variance may be a rounding error
+    moving_D = codes_ND.max(axis=0) > codes_ND.min(axis=0)  # the variance of a constant may be a rounding error
     return float(((variance_D > threshold) & moving_D).sum())
 
 

@@ -1,4 +1,4 @@
-"""DCI: disentanglement, completeness and informativeness, read from how predictors use the codes.
+"""DCI: disentanglement, completeness and informativeness, from predictors of the factors.
 
 Shape letters: N rows, D codes, K factors.
 """
@@ -12,7 +12,7 @@ from unweave.metrics.inputs import Array, FactorTypes, Floats
 from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import fit, read_split
 
-_LEAST = 1e-11  # added to every importance, as disentanglement_lib does
+_LEAST = 1e-11  # added to every importance, as in disentanglement_lib
 
 
 def importance_matrix(
@@ -25,9 +25,9 @@ def importance_matrix(
     factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> Floats:
-    """How much each code is used to predict each factor [D, K]: the matrix that `dci_scores` reads.
+    """Return the importance of each code for predicting each factor [D, K], from which `dci_scores` are computed.
 
-    A column sums to 1; to 0 if the factor has a single value or no code is of use.
+    A column sums to 1, or to 0 if the factor has a single value or no code is used.
     """
     return dci_with_importance(
         codes, factors, predictor=predictor, test=test, seed=seed, factor_types=factor_types, device=device
@@ -35,7 +35,7 @@ def importance_matrix(
 
 
 def evenness(importance: Floats) -> Floats:
-    """The entropy of each row as a share of the largest possible: 0 if all lies in one entry, 1 if spread evenly."""
+    """Return the normalised entropy of each row: 0 for a single non-zero entry, 1 for equal entries."""
     if importance.shape[1] == 1:
         return np.zeros(len(importance))
     share = importance + _LEAST
@@ -44,7 +44,7 @@ def evenness(importance: Floats) -> Floats:
 
 
 def concentration(importance: Floats) -> float:
-    """1 - evenness, mean over the rows by their weight; 0 if there is no importance anywhere."""
+    """Return the mean of 1 - evenness, weighted by the sums of the rows; 0 if all importances are 0."""
     weight = importance.sum(axis=1)
     if not weight.sum() > 0:
         return 0.0
@@ -63,10 +63,9 @@ def dci_scores(
 ) -> dict[str, float]:
     """DCI (Eastwood & Williams 2018, section 2, https://openreview.net/forum?id=By-7dz-AZ), each in 0..1.
 
-    Predict each factor from all codes. Disentanglement: is each code used for one factor only; completeness: does
-    each factor use one code only; informativeness: how well factors are predicted on the test rows, the share of
-    right classes, R^2 of continuous factors. `predictor` is "gbt" (boosted trees as in disentanglement_lib),
-    "forest", "lasso" or "logistic".
+    Each factor is predicted from all codes. Disentanglement: each code is used for only one factor; completeness:
+    each factor uses only one code; informativeness: accuracy on the test rows, or R^2 of continuous factors.
+    `predictor` is "gbt" (boosted trees as in disentanglement_lib), "forest", "lasso" or "logistic".
     """
     return dci_with_importance(
         codes, factors, predictor=predictor, test=test, seed=seed, factor_types=factor_types, device=device

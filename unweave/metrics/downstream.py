@@ -1,4 +1,4 @@
-"""Downstream prediction: how many labels it takes to learn the factors from the codes.
+"""Downstream prediction: accuracy of predicting the factors from the codes with few labels.
 
 Shape letters: N rows, D codes, K factors.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unweave.errors import UserError
+from unweave.errors import check_choice, invalid
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats, check_at_least, select_rows
 from unweave.metrics.metric import Metric
@@ -22,14 +22,14 @@ LABELS = (10, 100, 1_000, 10_000)
 
 
 def labelled_rows(split: Split, labels: int, seed: int) -> Split:
-    """So many rows to learn from, drawn by the seed, and the factors that still vary among them."""
+    """Return a split with `labels` random train rows, and the factors that vary among them."""
     order = np.random.default_rng([seed, 1]).permutation(len(split.train.codes))[:labels]
     train = select_rows(split.train, order)
     return Split(train, split.test, learnable(train))
 
 
 def constant_accuracy(split: Split, k: int) -> float:
-    """What is right if the labelled rows show one value of a factor: to predict that value, or nothing without any."""
+    """Return the accuracy of predicting the only value of a factor in the train rows; 0 if it has none."""
     if split.train.factor_types[k] == "continuous" or np.isnan(split.train.factors[:, k]).all():
         return 0.0
     factor = read_factor(split, k)
@@ -39,9 +39,9 @@ def constant_accuracy(split: Split, k: int) -> float:
 def accuracies(
     split: Split, model: str, labels: Sequence[int], seed: int, device: torch.device | str | None
 ) -> list[Floats]:
-    """The test accuracy of each factor [K], NaN where it has no test rows, for every number of labels."""
+    """Return the test accuracy of each factor [K] for each number of labels; NaN without test rows."""
     splits = [labelled_rows(split, int(number), seed) for number in labels]
-    # Boosting learns all factors in one go; regressions are many small pieces, the long ones first.
+    # Boosting fits all factors at once; regressions are independent jobs, of which the longest start first.
     parts = [(i, [k]) for i, some in enumerate(splits) for k in some.factors]
     parts = parts if model == "logistic" else [(i, some.factors) for i, some in enumerate(splits)]
     parts.sort(key=lambda part: -len(splits[part[0]].train.codes))
@@ -50,8 +50,8 @@ def accuracies(
         some = splits[part[0]]._replace(factors=part[1])
         return fit(some, MODELS[model], seed=seed, device=device).accuracy
 
-    learnt = parallel_map(one, parts, device) if model == "logistic" else [one(part) for part in parts]
-    found = {(i, k): value for (i, factors), values in zip(parts, learnt) for k, value in zip(factors, values)}
+    accuracies_K = parallel_map(one, parts, device) if model == "logistic" else [one(part) for part in parts]
+    found = {(i, k): value for (i, factors), values in zip(parts, accuracies_K) for k, value in zip(factors, values)}
     return [
         np.array([found[i, k] if (i, k) in found else constant_accuracy(some, k) for k in split.factors])
         for i, some in enumerate(splits)
@@ -69,23 +69,22 @@ def downstream_scores(
     factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> dict[str, float]:
-    """How well each factor is predicted from the codes with few labels, mean over the factors, in 0..1.
+    """Accuracy of predicting each factor from the codes with few labels, mean over the factors, in 0..1.
 
-    "labels_100" is the accuracy (R^2 of continuous factors) on the test rows of a model that saw 100 rows, or all
-    there are. `model` is "logistic" (linear) or "gbt" (boosted trees), both as in disentanglement_lib.
+    "labels_100" is the test accuracy (R^2 of continuous factors) of a model trained on 100 rows, or on all rows if
+    there are fewer. `model` is "logistic" (linear) or "gbt" (boosted trees), both as in disentanglement_lib.
     """
-    if model not in MODELS:
-        raise UserError(f"model: '{model}' is unknown; accepted are {' and '.join(MODELS)}")
+    check_choice("model", model, MODELS)
     if not len(labels):
-        raise UserError("labels: is empty; accepted are numbers of rows to learn from, such as (10, 100)")
+        raise invalid("labels", labels, "numbers of train rows such as (10, 100)")
     for number in labels:
         check_at_least("labels", number, 1)
     split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     device_ = device_of(codes, device)
     found = {}
-    for number, told in zip(labels, accuracies(split, model, labels, seed, device_)):
-        told = told[~np.isnan(told)]
-        found[f"labels_{number}"] = float(told.mean()) if len(told) else 0.0
+    for number, accuracy_K in zip(labels, accuracies(split, model, labels, seed, device_)):
+        known = accuracy_K[~np.isnan(accuracy_K)]
+        found[f"labels_{number}"] = float(known.mean()) if len(known) else 0.0
     return found
 
 

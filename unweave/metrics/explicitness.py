@@ -1,4 +1,4 @@
-"""Explicitness: how well a linear classifier of all codes ranks the rows of each factor value.
+"""Explicitness: area under the ROC curve of linear classifiers of the factors.
 
 Shape letters: N rows, D codes, K factors, V values of one factor.
 """
@@ -15,22 +15,22 @@ from unweave.metrics.solvers.predictors import Split, read_split
 
 
 def areas(scores_NV: Floats, labels_N: Indices) -> Floats:
-    """The area under the ROC curve of each class against the rest, for the classes that some rows have and some lack.
+    """Return the area under the one-vs-rest ROC curve of each class that some but not all rows have.
 
-    It is the chance that a row of the class scores higher than a row without it, ties counting half.
+    It is the probability that a row of the class scores higher than another row; ties count half.
     """
     from scipy.stats import rankdata
 
     count_V = np.bincount(labels_N, minlength=scores_NV.shape[1] + 1)[: scores_NV.shape[1]]
-    told = np.flatnonzero((count_V > 0) & (count_V < len(labels_N)))
-    ranks = rankdata(scores_NV[:, told], axis=0)
-    ranks_of_class = np.array([ranks[labels_N == v, column].sum() for column, v in enumerate(told)])
-    hits = count_V[told].astype(np.float64)
+    present = np.flatnonzero((count_V > 0) & (count_V < len(labels_N)))
+    ranks = rankdata(scores_NV[:, present], axis=0)
+    ranks_of_class = np.array([ranks[labels_N == v, column].sum() for column, v in enumerate(present)])
+    hits = count_V[present].astype(np.float64)
     return (ranks_of_class - hits * (hits + 1) / 2) / (hits * (len(labels_N) - hits))
 
 
 def explicitness_per_factor(split: Split) -> Floats:
-    """The mean area over the values of each factor, on the test rows [K]; NaN where they tell nothing."""
+    """Return the mean area over the values of each factor on the test rows [K]; NaN if no area is defined."""
     train_ND, test_ND = standardize(split.train.codes, split.test.codes)
 
     def mean_area(k: int) -> float:
@@ -51,14 +51,14 @@ def explicitness_score(
     seed: int = 0,
     factor_types: FactorTypes = None,
 ) -> float:
-    """Explicitness (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312), 0.5 by guessing, 1 at best.
+    """Explicitness (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312); 0.5 is chance, 1 is perfect.
 
-    A logistic regression of all codes predicts each factor; the score is the area under its ROC curves on the
-    test rows, one value against the rest, mean over values and then over factors.
+    A logistic regression on all codes predicts each factor. The score is the area under its one-vs-rest ROC curves on
+    the test rows, averaged over values and then over factors.
     """
     per_factor = explicitness_per_factor(read_split(codes, factors, test=test, seed=seed, factor_types=factor_types))
-    told = per_factor[~np.isnan(per_factor)]
-    return float(told.mean()) if len(told) else 0.5
+    known = per_factor[~np.isnan(per_factor)]
+    return float(known.mean()) if len(known) else 0.5
 
 
 EXPLICITNESS = Metric(

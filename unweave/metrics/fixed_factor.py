@@ -1,4 +1,4 @@
-"""Scores by votes: fix one factor, look at which codes stay still, and let a classifier guess the factor.
+"""FactorVAE and beta-VAE scores: hold one factor fixed and classify which one it is from the variation of the codes.
 
 Shape letters: N rows, D codes, K factors, V values of one factor, M votes, B rows (or pairs of rows) per vote.
 """
@@ -27,7 +27,7 @@ _GATHERED = 2_000_000  # numbers gathered at once: 16 MB, whatever the size of t
 
 
 class RowsByValue(NamedTuple):
-    """The rows of a table sorted by one factor, so that rows sharing a value lie side by side."""
+    """The rows of a table sorted by one factor."""
 
     order_N: Indices
     first_V: Indices
@@ -41,52 +41,52 @@ def rows_by_value(factor_N: Indices) -> RowsByValue:
 
 
 def draw_groups(groups: RowsByValue, values_M: Indices, rng: np.random.Generator, *, batch: int) -> Indices:
-    """For each value, `batch` rows that have it, drawn with replacement, [M, B]."""
+    """Return `batch` rows with each of the values, drawn with replacement, [M, B]."""
     within_MB = rng.integers(groups.count_V[values_M][:, None], size=(len(values_M), batch))
     rows_MB: Indices = groups.order_N[groups.first_V[values_M][:, None] + within_MB]
     return rows_MB
 
 
 def global_variances(codes_ND: Floats, rng: np.random.Generator, *, rows: int) -> Floats:
-    """Variance of each code over at most `rows` rows, [D]; zero where a single row is all there is."""
+    """Return the variance of each code over at most `rows` rows, [D]; 0 for a single row."""
     if len(codes_ND) > rows:
         codes_ND = codes_ND[rng.choice(len(codes_ND), rows, replace=False, shuffle=False)]
     if len(codes_ND) == 1:
         return np.zeros(codes_ND.shape[1])
-    # A constant whose mean is not exact has a variance of rounding errors; its range is exactly 0.
+    # The variance of a constant may be a rounding error; its range is exactly 0.
     return np.where(np.ptp(codes_ND, axis=0) > 0, codes_ND.var(axis=0, ddof=1), 0.0)
 
 
-class Standing(NamedTuple):
-    """The codes that may win votes."""
+class ActiveCodes(NamedTuple):
+    """The codes that vary enough to be compared."""
 
     columns: Indices  # of the table
     variances: Floats  # of these codes over the whole table
 
 
-def standing_codes(
+def active_codes(
     codes_ND: Floats, rng: np.random.Generator, *, variance_rows: int = 10_000, prune_below: float = 0.05
-) -> Standing:
-    """The codes whose standard deviation is at least `prune_below`."""
+) -> ActiveCodes:
+    """Return the codes with a standard deviation of at least `prune_below`."""
     check_at_least("variance_rows", variance_rows, 2)
     check_at_least("prune_below", prune_below, 0)
     variance_D = global_variances(codes_ND, rng, rows=variance_rows)
-    # Nothing can be divided by 0, whatever the threshold.
+    # A variance of 0 cannot be divided by, whatever the threshold.
     columns = np.flatnonzero((np.sqrt(variance_D) >= prune_below) & (variance_D > 0))
-    return Standing(columns, variance_D[columns])
+    return ActiveCodes(columns, variance_D[columns])
 
 
 class Fixed(NamedTuple):
-    """One factor that votes may hold fixed."""
+    """One factor that a vote may hold fixed."""
 
-    rows: Indices  # of the table, where the factor is present [n]
-    labels: Indices  # its classes there [n]
-    groups: RowsByValue  # places in `rows`
-    inside: Indices  # where in its group each of them lies [n]
+    rows: Indices  # of the table, with a value of the factor [n]
+    labels: Indices  # their classes [n]
+    groups: RowsByValue  # of positions in `rows`
+    inside: Indices  # position of each row in its group [n]
 
 
 def fixed_factors(table: MetricInputs) -> list[Fixed]:
-    """The factors that vary; a continuous one is held within one of 20 equal-width bins."""
+    """Return the factors that vary; continuous ones are divided into 20 equal-width bins."""
     found = (classes(table, k) for k in varying_factors(table))
     return [_fixed(rows, labels) for rows, labels in found]
 
@@ -98,38 +98,38 @@ def _fixed(rows_n: Indices, labels_n: Indices) -> Fixed:
     return Fixed(rows_n, labels_n, groups, inside_n)
 
 
-def stillest_codes(
-    codes_ND: Floats, standing: Standing, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int
+def least_varying_codes(
+    codes_ND: Floats, active: ActiveCodes, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int
 ) -> Indices:
-    """The votes of one fixed factor: in each group sharing a value, the standing code that varies least, [M]."""
-    # The value of a row drawn uniformly: frequent values are fixed as often as they occur.
+    """Return the active code with the smallest normalised variance in each of `votes` groups of one factor, [M]."""
+    # The value of a random row, so that values are fixed as often as they occur.
     values_M = fixed.labels[rng.integers(len(fixed.labels), size=votes)]
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     winners = [np.empty(0, np.int64)]
     for start in range(0, votes, chunk):
         places_MB = draw_groups(fixed.groups, values_M[start : start + chunk], rng, batch=batch)
         drawn_MBD = codes_ND[fixed.rows[places_MB]]
-        if len(standing.columns) < codes_ND.shape[1]:
-            drawn_MBD = drawn_MBD[:, :, standing.columns]
-        drawn_MBD -= drawn_MBD[:, :1]  # so that a code that stands still has variance 0, not a rounding error
-        winners.append((drawn_MBD.var(axis=1, ddof=1) / standing.variances).argmin(axis=1))
+        if len(active.columns) < codes_ND.shape[1]:
+            drawn_MBD = drawn_MBD[:, :, active.columns]
+        drawn_MBD -= drawn_MBD[:, :1]  # a constant code gets variance 0, not a rounding error
+        winners.append((drawn_MBD.var(axis=1, ddof=1) / active.variances).argmin(axis=1))
     return np.concatenate(winners)
 
 
 def vote_table(
-    codes_ND: Floats, standing: Standing, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
+    codes_ND: Floats, active: ActiveCodes, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
 ) -> Indices:
-    """How often each standing code was stillest while each factor was fixed, [D, K]; the factor is drawn uniformly."""
+    """Return how often each active code varied least while each factor, drawn uniformly, was fixed, [D, K]."""
     votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))
     winners = [
-        stillest_codes(codes_ND, standing, fixed, rng, votes=int(m), batch=batch)
+        least_varying_codes(codes_ND, active, fixed, rng, votes=int(m), batch=batch)
         for fixed, m in zip(factors, votes_K, strict=True)
     ]
-    return np.stack([np.bincount(won, minlength=len(standing.columns)) for won in winners], axis=1)
+    return np.stack([np.bincount(won, minlength=len(active.columns)) for won in winners], axis=1)
 
 
 def majority_accuracy(train_DK: Indices, test_DK: Indices) -> float:
-    """Guess for each code the factor it won most often in `train`; the share of `test` guessed right."""
+    """Return the accuracy on `test` of predicting for each code its most frequent factor in `train`."""
     guess_D = train_DK.argmax(axis=1)
     return float(test_DK[np.arange(len(guess_D)), guess_D].sum() / test_DK.sum())
 
@@ -148,9 +148,9 @@ def factor_vae_score(
 ) -> float:
     """The FactorVAE metric (Kim & Mnih 2018, section 4, https://arxiv.org/abs/1802.05983), in 0..1.
 
-    A vote fixes one factor, draws `batch` rows of the table that agree in it, and goes to the code
-    with the smallest variance there relative to its variance overall. Codes with an overall standard
-    deviation below `prune_below` do not stand; if none is left the score is 0.
+    A vote holds one factor fixed, draws `batch` rows with the same value, and takes the code with the smallest
+    variance relative to its overall variance. Codes with an overall standard deviation below `prune_below` are ignored;
+    if none is left, the score is 0.
     """
     check_at_least("votes_train", votes_train, 1)
     check_at_least("votes_test", votes_test, 1)
@@ -158,28 +158,28 @@ def factor_vae_score(
     table = read_table(codes, factors, factor_types=factor_types)
     fixed = fixed_factors(table)
     rng = np.random.default_rng(seed)
-    standing = standing_codes(table.codes, rng, variance_rows=variance_rows, prune_below=prune_below)
-    if not len(standing.columns):
+    active = active_codes(table.codes, rng, variance_rows=variance_rows, prune_below=prune_below)
+    if not len(active.columns):
         return 0.0
-    train_DK = vote_table(table.codes, standing, fixed, rng, votes=votes_train, batch=batch)
-    test_DK = vote_table(table.codes, standing, fixed, rng, votes=votes_test, batch=batch)
+    train_DK = vote_table(table.codes, active, fixed, rng, votes=votes_train, batch=batch)
+    test_DK = vote_table(table.codes, active, fixed, rng, votes=votes_test, batch=batch)
     return majority_accuracy(train_DK, test_DK)
 
 
 def draw_partners(fixed: Fixed, places_n: Indices, rng: np.random.Generator) -> Indices:
-    """For each place another one with the same value of the factor; the same place if it is the only one."""
+    """Return for each position another one with the same value of the factor, or itself if there is no other."""
     labels_n = fixed.labels[places_n]
     count_n = fixed.groups.count_V[labels_n]
     first_n = fixed.groups.first_V[labels_n]
     within_n = rng.integers(np.maximum(count_n - 1, 1))
-    # One place short of the group: what falls on the row itself, or after it, moves on by one.
+    # Drawn from one position less than the group has; positions from the row itself on are shifted by one.
     within_n += (count_n > 1) & (within_n >= fixed.inside[places_n])
     partners: Indices = fixed.groups.order_N[first_n + within_n]
     return partners
 
 
 def differences(codes_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int) -> Floats:
-    """How far apart each code is in pairs of rows that share one factor, mean over the pairs of a vote, [M, D]."""
+    """Return the mean absolute difference of each code over the pairs of each vote, which share a factor, [M, D]."""
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     found = [np.empty((0, codes_ND.shape[1]))]
     for start in range(0, votes, chunk):
@@ -192,7 +192,7 @@ def differences(codes_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, vot
 def difference_table(
     codes_ND: Floats, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
 ) -> tuple[Floats, Indices]:
-    """Votes [M, D] and which factor each held fixed [M]; the factor is drawn uniformly."""
+    """Return the votes [M, D] and the factor that each held fixed [M]; factors are drawn uniformly."""
     votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))
     found = [differences(codes_ND, fixed, rng, votes=int(m), batch=batch) for fixed, m in zip(factors, votes_K)]
     return np.concatenate(found), np.repeat(np.arange(len(factors)), votes_K)
@@ -210,8 +210,8 @@ def beta_vae_score(
 ) -> float:
     """The beta-VAE metric (Higgins et al. 2017, section 3, https://openreview.net/forum?id=Sy2fzU9gl), in 0..1.
 
-    A vote draws `batch` pairs of rows that agree in one factor, and takes the mean absolute difference of each
-    code over the pairs; a linear classifier guesses the factor. The score is its accuracy on other votes.
+    A vote draws `batch` pairs of rows that share one factor and takes the mean absolute difference of each code. A
+    linear classifier predicts the factor from it. The score is the accuracy on test votes.
     """
     check_at_least("votes_train", votes_train, 1)
     check_at_least("votes_test", votes_test, 1)

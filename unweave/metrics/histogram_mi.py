@@ -1,8 +1,7 @@
-"""How often each bin of a code meets each class of a factor, and the information in those counts.
+"""Mutual information in nats from joint histograms of codes and factors.
 
-Codes are cut into equal-width bins, discrete factors are used as they are, continuous factors are cut like
-codes; probabilities are the relative frequencies in the table. All information is in nats. The counting runs
-on whatever device it is told to; the counts themselves are small and always numpy.
+Codes and continuous factors are divided into equal-width bins; probabilities are relative frequencies. Counting runs
+on the requested device; the counts are numpy arrays.
 
 Shape letters: N rows, D codes, K factors, B bins of a code, V values of one factor.
 """
@@ -16,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 from unweave.metrics.inputs import (
     BINS,
     Array,
@@ -37,11 +36,11 @@ class Counts(NamedTuple):
     """The joint counts of every code with every factor that varies, one array [D, B, V] per factor."""
 
     tables: tuple[Floats, ...]
-    factors: tuple[int, ...]  # which columns of the table these are
+    factors: tuple[int, ...]  # columns of the table
 
 
 class Information(NamedTuple):
-    """All that the scores of information.py read, in nats, over the factors that vary."""
+    """Input of the scores of information.py, in nats, for the factors that vary."""
 
     mutual: Floats  # I(code; factor) [D, K]
     joint: Floats  # H(code, factor) [D, K]
@@ -51,19 +50,19 @@ class Information(NamedTuple):
 
 
 class Binned(NamedTuple):
-    """A table after binning, ready to be counted again and again with other weights on its rows."""
+    """A binned table, which can be counted repeatedly with other weights of its rows."""
 
     bins_DN: Indices
-    rows: tuple[Indices, ...]  # per factor: where it is present [n]
-    classes: tuple[Indices, ...]  # per factor: its class there [n]
+    rows: tuple[Indices, ...]  # for each factor the rows with a value [n]
+    classes: tuple[Indices, ...]  # for each factor the classes of these rows [n]
     factors: tuple[int, ...]
     bins: int
 
 
 def discretize(codes: Array, bins: int = BINS) -> Indices:
-    """Number the equal-width bins 1..bins of each code over that code's own range, [N, D].
+    """Return the number, 1..bins, of the equal-width bin of each code, over the range of that code, [N, D].
 
-    A code with a single value falls into one bin, whatever the value.
+    A constant code is in a single bin.
     """
     check_at_least("bins", bins, 1)
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
@@ -74,36 +73,35 @@ def discretize(codes: Array, bins: int = BINS) -> Indices:
 
 
 def contingency_table(left_N: Indices, right_N: Indices) -> Indices:
-    """How often each pair of non-negative integers occurs, [max(left) + 1, max(right) + 1]."""
+    """Return how often each pair of non-negative integers occurs, [max(left) + 1, max(right) + 1]."""
     rows, columns = int(left_N.max()) + 1, int(right_N.max()) + 1
     counts = np.bincount(left_N * columns + right_N, minlength=rows * columns)
     return counts.reshape(rows, columns)
 
 
 def table_information(counts: NDArray[np.int64] | Floats) -> float:
-    """Mutual information, in nats, between the rows and the columns of a contingency table."""
+    """Return the mutual information, in nats, between the rows and the columns of a contingency table."""
     return float(informations(counts[None])[0])
 
 
 def informations(counts_DBV: NDArray[np.int64] | Floats) -> Floats:
-    """Mutual information, in nats, between the last two axes of each table, [D]."""
+    """Return the mutual information, in nats, between the last two axes of each table, [D]."""
     joint = counts_DBV.astype(np.float64)
     total = joint.sum(axis=(1, 2), keepdims=True)
     expected = joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
-    # Ratios of products of whole numbers: independence gives log(1), an exact zero, not a rounding error.
+    # Ratios of products of integers: independence gives log(1), exactly 0.
     ratio = np.divide(joint * total, expected, out=np.ones_like(joint), where=joint > 0)
     share = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
     return np.maximum((share * np.log(ratio)).sum(axis=(1, 2)), 0.0)
 
 
 def joint_entropies(counts_DBV: Floats) -> Floats:
-    """The entropy of each table's cells in nats, [D]."""
+    """Return the entropy of the cells of each table in nats, [D]."""
     share = counts_DBV / counts_DBV.sum(axis=(1, 2), keepdims=True)
     return -(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=(1, 2))
 
 
 def information_from_counts(counts: Counts) -> Information:
-    """What the counts tell."""
     return Information(
         np.stack([informations(table) for table in counts.tables], axis=1),
         np.stack([joint_entropies(table) for table in counts.tables], axis=1),
@@ -114,7 +112,7 @@ def information_from_counts(counts: Counts) -> Information:
 
 
 def bin_table(table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None) -> Binned:
-    """Bins of the codes and classes of the factors (those that vary, or those named)."""
+    """Return the bins of the codes and the classes of the factors, by default those that vary."""
     check_at_least("bins", bins, 1)
     chosen = varying_factors(table) if factors is None else factors
     rows, labels = zip(*(classes(table, k) for k in chosen), strict=True)
@@ -123,16 +121,16 @@ def bin_table(table: MetricInputs, *, bins: int = BINS, factors: list[int] | Non
 
 
 def count(binned: Binned, weights_N: Floats | None = None) -> Counts:
-    """The joint counts, each row counted once or with its weight."""
+    """Return the joint counts, in which each row counts 1 or its weight."""
     tables = []
     for rows, labels in zip(binned.rows, binned.classes, strict=True):
-        whole = len(rows) == binned.bins_DN.shape[1]
-        weights_n = weights_N if weights_N is None or whole else weights_N[rows]
+        complete = len(rows) == binned.bins_DN.shape[1]
+        weights_n = weights_N if weights_N is None or complete else weights_N[rows]
         values = int(labels.max(initial=0)) + 1
         tables.append(
             np.stack(
                 [
-                    _pair_counts(bins_N if whole else bins_N[rows], labels, binned.bins, values, weights_n)
+                    _pair_counts(bins_N if complete else bins_N[rows], labels, binned.bins, values, weights_n)
                     for bins_N in binned.bins_DN
                 ]
             )
@@ -148,15 +146,15 @@ def _pair_counts(bins_n: Indices, labels_n: Indices, bins: int, values: int, wei
 def count_table(
     table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None, device: str | torch.device | None = None
 ) -> Counts:
-    """The joint counts of a whole table, code by code so that a large one needs little memory."""
+    """Return the joint counts of a table, computed code by code to save memory."""
     check_at_least("bins", bins, 1)
     chosen = varying_factors(table) if factors is None else factors
     found = [classes(table, k) for k in chosen]
     sizes = [int(labels.max(initial=0)) + 1 for _, labels in found]
     tables = [np.empty((table.codes.shape[1], bins, values)) for values in sizes]
-    where = torch.device(device or "cpu")
-    if where.type == "cuda":
-        _count_on_device(table.codes, found, tables, bins, where)
+    target = torch.device(device or "cpu")
+    if target.type == "cuda":
+        _count_on_device(table.codes, found, tables, bins, target)
     else:
         _count_on_host(table.codes, found, tables, bins)
     return Counts(tuple(tables), tuple(chosen))
@@ -173,7 +171,7 @@ def _count_on_host(codes_ND: Floats, found: list[tuple[Indices, Indices]], table
 def _count_on_device(
     codes_ND: Floats, found: list[tuple[Indices, Indices]], tables: list[Floats], bins: int, device: torch.device
 ) -> None:
-    """The same counts in torch: whole numbers, so equal to the last digit."""
+    """Fill the tables with the same counts, computed with torch."""
     moved = [(torch.as_tensor(rows, device=device), torch.as_tensor(labels, device=device)) for rows, labels in found]
     for d, column in enumerate(codes_ND.T):
         code_N = torch.as_tensor(np.ascontiguousarray(column), device=device)
@@ -186,22 +184,23 @@ def _count_on_device(
 
 
 def device_of(codes: Array, device: str | torch.device | None) -> str | torch.device | None:
-    """Where to count: as asked, or where the codes are."""
+    """Return the device to compute on: the given one, or that of the codes."""
     if device is None:
         return codes.device if isinstance(codes, Tensor) else None
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise UserError(f"device: '{device}' is unknown; accepted are cpu, cuda, cuda:N and mps") from error
+        raise invalid("device", device, "cpu, cuda, cuda:N or mps") from error
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device: '{device}' is not there; accepted here is cpu")
+        message = f"device '{device}' is not available on this machine; available: cpu"
+        raise UserError(message, argument="device", value=device, accepted="cpu")
     return found
 
 
 def mutual_information_matrix(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> Floats:
-    """I(binned code; factor) in nats, [D, K]; 0 for a factor with a single value."""
+    """Return I(binned code; factor) in nats, [D, K]; 0 for a factor with a single value."""
     table = read_table(codes, factors, factor_types=factor_types)
     everything = list(range(len(table.factor_types)))
     counts = count_table(table, bins=bins, factors=everything, device=device_of(codes, device))
@@ -209,7 +208,7 @@ def mutual_information_matrix(
 
 
 def entropies(factors: Array, *, factor_types: FactorTypes = None) -> Floats:
-    """H(factor) in nats, [K]: 0 for a factor with a single value."""
+    """Return H(factor) in nats, [K]; 0 for a factor with a single value."""
     table = read_table(
         np.zeros((len(as_matrix(factors, "factors", missing=True)), 1)), factors, factor_types=factor_types
     )

@@ -1,4 +1,4 @@
-"""InfoMEC: modularity, compactness and explicitness in the same currency, information.
+"""InfoMEC: modularity, compactness and explicitness, measured by information.
 
 Shape letters: N rows, D codes, K factors.
 """
@@ -40,10 +40,10 @@ def infomec_scores(
 ) -> dict[str, float]:
     """InfoM, InfoC and InfoE (Hsu et al. 2023, section 4, https://arxiv.org/abs/2305.18378), each in 0..1.
 
-    InfoM: does each code know one factor only; InfoC: is each factor known by one code only; both from the
-    information by `neighbours`, as a share of the factor's entropy, over the codes whose range is more than
-    `prune` of the largest. InfoE: how much of each factor a linear model of all codes predicts. At most `rows`
-    rows are used, drawn by the seed.
+    InfoM: each code has information about only one factor. InfoC: only one code has information about each factor.
+    Both use nearest-neighbour estimates, divided by the entropy of the factor, of the codes whose range is more than
+    `prune` times the largest. InfoE: the share of each factor that a linear model of all codes predicts. At most
+    `rows` random rows are used.
     """
     check_at_least("neighbours", neighbours, 1)
     check_at_least("prune", prune, 0)
@@ -67,9 +67,9 @@ def infomec_scores(
 
 
 def concentration(share: Floats) -> float:
-    """How much of each row lies in its largest entry: 0 if spread evenly, 1 if all; mean over the rows.
+    """Return the mean share of each row that is in its largest entry, scaled to 0 (equal entries) .. 1 (one entry).
 
-    An empty row counts as spread evenly. With a single column a row that is not empty is all in one entry.
+    A row of zeros counts as equal entries. With a single column, other rows count as one entry.
     """
     total, columns = share.sum(axis=1), share.shape[1]
     if columns == 1:
@@ -81,7 +81,7 @@ def concentration(share: Floats) -> float:
 def explicitness(
     table: MetricInputs, factors: list[int], *, iterations: int, device: torch.device | str | None = None
 ) -> float:
-    """The share of each factor that a linear model of the codes predicts, mean over the factors."""
+    """Return the share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
     moving = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
     if not len(moving):
@@ -105,13 +105,13 @@ def _linear_share(codes_nD: Floats, factor_n: Floats) -> float:
 
 
 def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device: torch.device | str | None) -> float:
-    """How far logistic regression, without penalty and with balanced classes, brings the log-loss down from none."""
+    """Return the relative decrease of the log-loss by a logistic regression without penalty, with balanced classes."""
     sizes_V = np.bincount(labels_n)
     balanced_n = len(labels_n) / (len(sizes_V) * sizes_V[labels_n].astype(np.float64))
     options = {"strength": np.inf, "weights_N": balanced_n, "iterations": iterations, "device": device}
     weights = fit_logistic(codes_nD, labels_n, len(sizes_V), **options)  # type: ignore[arg-type]
-    own_n = probabilities(class_scores(weights, codes_nD))[np.arange(len(labels_n)), labels_n]
-    loss = -np.log(np.maximum(own_n, np.finfo(np.float64).tiny)).mean()
+    true_n = probabilities(class_scores(weights, codes_nD))[np.arange(len(labels_n)), labels_n]
+    loss = -np.log(np.maximum(true_n, np.finfo(np.float64).tiny)).mean()
     return float(1.0 - loss / np.log(len(sizes_V)))
 
 

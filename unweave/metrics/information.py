@@ -1,7 +1,7 @@
-"""The scores that are read off counted information: how much each code knows about each factor.
+"""Scores computed from the mutual information between codes and factors: MIG and its variants, modularity.
 
-Every score is a short function of the information matrix [D, K] and the entropies of the factors [K]; the
-counting is in counts.py. A factor with a single value has nothing that a code could know and is left out.
+Every score is a short function of the information matrix [D, K] and the entropies of the factors [K], which
+histogram_mi.py computes. Factors with a single value are left out.
 
 Shape letters: N rows, D codes, K factors, B bins of a code, V values of one factor.
 """
@@ -12,14 +12,23 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from unweave.errors import UserError
+from unweave.errors import check_choice, invalid
 from unweave.metrics.histogram_mi import (
     Information,
     count_table,
     device_of,
     information_from_counts,
 )
-from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, as_matrix, read_table, varying_factors
+from unweave.metrics.inputs import (
+    BINS,
+    Array,
+    FactorTypes,
+    Floats,
+    array_error,
+    as_matrix,
+    read_table,
+    varying_factors,
+)
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.metric import Metric
 
@@ -27,8 +36,7 @@ ESTIMATORS = ("histogram", "knn")
 
 
 def two_best(matrix: Floats, axis: int) -> tuple[Floats, Floats]:
-    """The largest and the second largest along an axis; a single one has 0 as its second."""
-    # A row of zeros stands for what does not exist.
+    """Return the largest and the second largest entry along an axis; the second is 0 if there is only one entry."""
     padded = np.pad(matrix, [(1, 0) if a == axis else (0, 0) for a in range(2)])
     ordered = np.moveaxis(np.sort(padded, axis=axis), axis, 0)
     return ordered[-1], ordered[-2]
@@ -42,16 +50,13 @@ def read_information(
 
 
 def mig_gaps(known: Information) -> Floats:
-    """The gap of each varying factor between its two best codes, as a share of its entropy, [K]."""
+    """Return the gap between the two best codes of each varying factor, divided by its entropy, [K]."""
     first_K, second_K = two_best(known.mutual, axis=0)
     return (first_K - second_K) / known.entropy
 
 
 def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None) -> Floats:
-    """The gap of each factor between its two best codes, as a share of its entropy, [K].
-
-    NaN marks a factor with a single value: its share would be 0 / 0.
-    """
+    """Return the gap between the two best codes of each factor, divided by its entropy, [K]; NaN if it is constant."""
     known = read_information(codes, factors, bins, factor_types, None)
     gaps_K = np.full(as_matrix(factors, "factors", missing=True).shape[1], np.nan)
     gaps_K[list(known.factors)] = mig_gaps(known)
@@ -69,9 +74,8 @@ def mig_score(
 ) -> float:
     """Mutual information gap (Chen et al. 2018, section 4, https://arxiv.org/abs/1802.04942), in 0..1.
 
-    Follows disentanglement_lib: codes cut into `bins`, mean over the factors that vary. `estimator="knn"`
-    takes nearest neighbours instead of bins. Two factors, each in a code of its own, score 1; the same
-    code twice scores 0:
+    As in disentanglement_lib: codes are binned, mean over the factors that vary. `estimator="knn"` uses nearest
+    neighbours instead of bins. One code per factor scores 1; two equal codes score 0:
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> mig_score(factors, factors)
@@ -79,8 +83,7 @@ def mig_score(
     >>> mig_score([[0, 0], [0, 0], [1, 1], [1, 1]], factors)
     0.0
     """
-    if estimator not in ESTIMATORS:
-        raise UserError(f"estimator: '{estimator}' is unknown; accepted are histogram and knn")
+    check_choice("estimator", estimator, ESTIMATORS)
     if estimator == "knn":
         table = read_table(codes, factors, factor_types=factor_types)
         information_DK, entropies_K = neighbour_information_matrix(table, varying_factors(table))
@@ -96,9 +99,10 @@ def mig_from_information(known: Information) -> float:
 def mig_sup_score(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
-    """MIG-sup (Li et al. 2020, section 3.3, https://arxiv.org/abs/2002.10549), in 0..1: the gap seen from the code.
+    """MIG-sup (Li et al. 2020, section 3.3, https://arxiv.org/abs/2002.10549), in 0..1: MIG per code.
 
-    For each code, how much more of one factor's entropy it knows than of any other's; mean over all codes.
+    For each code the gap between the two factors it has most information about, relative to their entropies; mean
+    over all codes.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> mig_sup_score(factors, factors)
@@ -117,8 +121,8 @@ def modularity_score(
 ) -> float:
     """Modularity (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312), in 0..1.
 
-    One minus how much of a code's squared information lies beside its best factor, mean over the codes;
-    a code that knows nothing counts 0, as in disentanglement_lib.
+    One minus the normalised squared information of a code about factors other than its best one; mean over the codes.
+    A code without information counts 0, as in disentanglement_lib.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> modularity_score(factors, factors)
@@ -130,7 +134,7 @@ def modularity_score(
 def modularity_from_information(known: Information) -> float:
     squared_DK = np.square(known.mutual)
     best_D = squared_DK.max(axis=1)
-    others = max(squared_DK.shape[1] - 1, 1)  # with one factor there is nothing beside it
+    others = max(squared_DK.shape[1] - 1, 1)
     beside_D = np.divide(squared_DK.sum(axis=1) - best_D, others * best_D, out=np.ones_like(best_D), where=best_D > 0)
     return float((1.0 - beside_D).mean())
 
@@ -140,8 +144,8 @@ def jemmig_score(
 ) -> float:
     """Joint entropy minus MIG (Do & Tran 2020, section 4.5, https://arxiv.org/abs/1908.09961), in 0..1, normalised.
 
-    MIG that also asks the best code to know nothing but its factor: 1 - (H(z, v) - I(z; v) + I(z'; v)) / (H(v)
-    + log bins), z the best code and z' the second best; mean over the factors.
+    MIG that also penalises information of the best code about anything else: 1 - (H(z, v) - I(z; v) + I(z'; v)) /
+    (H(v) + log bins) with the best code z and the second best z'; mean over the factors.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> jemmig_score(factors, factors)
@@ -152,7 +156,7 @@ def jemmig_score(
 
 def jemmig_from_information(known: Information) -> float:
     first_K, second_K = two_best(known.mutual, axis=0)
-    # Among codes that know equally much the one with the least else decides, whatever their order.
+    # Of codes with equal information, the one with the smallest joint entropy is used.
     joint_K = np.where(known.mutual >= first_K - 1e-12, known.joint, np.inf).min(axis=0)
     score_K = 1.0 - (joint_K - first_K + second_K) / (known.entropy + np.log(known.bins))
     return float(np.clip(score_K.mean(), 0.0, 1.0))
@@ -163,8 +167,8 @@ def dcimig_score(
 ) -> float:
     """DCIMIG (Sepliarskaia et al. 2019, section 5, https://arxiv.org/abs/1910.05587), in 0..1.
 
-    Each code stands for the factor it knows best, with its gap to the next factor; each factor takes the
-    largest gap that stands for it; their sum, over the sum of the factors' entropies.
+    Each code is assigned to the factor it has most information about, with its gap to the second factor. The score is
+    the sum of the largest gap assigned to each factor, divided by the sum of the entropies.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> dcimig_score(factors, factors)
@@ -189,12 +193,11 @@ def group_mig_score(
     factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> float:
-    """Group-MIG of weakly supervised group disentanglement, in -1..1: MIG between groups of codes.
+    """Group-MIG: MIG between groups of codes, in -1..1.
 
-    For each factor, what the best code of the group that should hold it knows, minus what the best code
-    of all other groups knows, as a share of the factor's entropy. The groups are named by any labels, one
-    per code and one per factor; negative means that the wrong group knows more. A factor of group None belongs
-    to none and is left out.
+    For each factor the information of the best code of its group minus that of the best code of all other groups,
+    divided by the entropy of the factor. Groups are named by any labels, one per code and one per factor. Negative
+    scores mean that other groups have more information. Factors of group None are left out.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> group_mig_score(factors, factors, ["content", "style"], ["content", "style"])
@@ -208,14 +211,13 @@ def group_mig_score(
         ("factor_groups", factor_groups, len(table.factor_types)),
     ):
         if isinstance(groups, str) or len(groups) != size:
-            raise UserError(f"{name}: names {len(groups)} groups; accepted is one label for each of the {size}")
+            raise array_error(name, f"{len(groups)} labels", f"a list of {size} labels")
     known = information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
     owned = [place for place, k in enumerate(known.factors) if factor_groups[k] is not None]
     if not owned:
-        raise UserError("factor_groups: no factor that varies has a group; accepted is a label for one at least")
+        raise invalid("factor_groups", list(factor_groups), "a list with a label of a factor that varies")
     share_DK = (known.mutual / known.entropy)[:, owned]
     right_DK = np.array([[code == factor_groups[known.factors[k]] for k in owned] for code in code_groups])
-    # A group without codes knows nothing.
     right_K = np.where(right_DK, share_DK, 0.0).max(axis=0)
     wrong_K = np.where(right_DK, 0.0, share_DK).max(axis=0)
     return float((right_K - wrong_K).mean())

@@ -1,9 +1,9 @@
-"""What every metric reads: a checked table of codes and factors, and which factors are classes.
+"""Input of all metrics: a checked table of codes and factors, with the type of each factor.
 
-A factor is "discrete" (its values are classes) or "continuous" (its values are measurements). Without
-`kinds` the dtype decides, column by column: whole-number and boolean arrays are discrete; a column of
-floats is discrete if it has few values (`FEW` at most) that are whole numbers or that repeat, five rows
-to a value or more. NaN in a factor is a missing value: that row is left out for that factor only.
+A factor is "discrete" (its values are classes) or "continuous" (its values are measurements). If `factor_types` is
+not given, integer and boolean arrays are discrete; a column of floats is discrete if it has at most `FEW` distinct
+values that are integers or occur five times on average. NaN in a factor is a missing value: that row is ignored for
+that factor only.
 
 Shape letters: N rows, D codes, K factors, V values of one factor.
 """
@@ -17,85 +17,91 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import UserError, check_choice, invalid
 
 Array = ArrayLike | Tensor
 FactorTypes = str | Sequence[str] | None
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-FEW = 1000  # values a column of floats may have and still be classes
-BINS = 20  # equal-width bins of whatever is continuous: disentanglement_lib's number
+FEW = 1000  # largest number of distinct values of a discrete column of floats
+BINS = 20  # equal-width bins of codes and continuous factors, as in disentanglement_lib
 _LARGEST = 1e150  # beyond, variances overflow
-_COUNTED = 1 << 16  # whole numbers up to this far apart are told apart by counting
-TRAIN_ROWS, TEST_ROWS = 10_000, 5_000  # the most rows of a split: the field's numbers
+_COUNTED = 1 << 16  # largest range of integers whose distinct values are found by counting
+TRAIN_ROWS, TEST_ROWS = 10_000, 5_000  # largest sizes of a split, as in disentanglement_lib
 
 
 class MetricInputs(NamedTuple):
-    """Codes and factors, row by row; NaN among the factors is a missing value."""
+    """Codes and factors, row by row; NaN in a factor is a missing value."""
 
     codes: Floats  # [N, D], finite
     factors: Floats  # [N, K]
     factor_types: tuple[str, ...]  # [K], "discrete" or "continuous"
 
 
+def array_error(name: str, found: object, accepted: str) -> UserError:
+    """Return the error that the array `name`, described by `found`, must be `accepted`."""
+    return UserError(f"{name} must be {accepted}, got {found}", argument=name, value=found, accepted=accepted)
+
+
 def as_matrix(values: Array, name: str, *, missing: bool = False) -> NDArray[Any]:
-    """A numpy array [rows, columns] of numbers, or a UserError that names the argument."""
+    """Return a numpy array [rows, columns] of finite numbers; NaN is accepted if values may be `missing`."""
     if isinstance(values, Tensor):
         values = values.detach().cpu()
-        # numpy has no bfloat16, so floating tensors of other widths are widened while they are still tensors
+        # numpy has no bfloat16, so tensors of floats are converted first
         values = (values.double() if values.is_floating_point() else values).numpy()
     matrix = np.asarray(values)
     if matrix.dtype.kind not in "fiub":
-        raise UserError(f"{name}: holds {matrix.dtype}; accepted are real numbers")
+        raise array_error(name, matrix.dtype, "an array of real numbers")
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise UserError(f"{name}: has shape {matrix.shape}; accepted is [rows, columns] with at least one of each")
+        raise array_error(name, f"shape {matrix.shape}", "an array [rows, columns] with at least one of each")
     _check_values(matrix, name, missing)
     return matrix
 
 
 def _check_values(matrix: NDArray[Any], name: str, missing: bool) -> None:
-    """Refuse infinities, NaN where nothing may be missing, and numbers whose squares are no numbers."""
-    # Without a temporary array of the matrix's size; fmin and fmax pass NaN over, the others hand it on.
+    """Raise if there are infinities, NaN that are not missing values, or numbers whose squares overflow."""
+    # No temporary array of the size of the matrix: fmin and fmax ignore NaN, minimum and maximum propagate it.
     least, most = (np.fmin, np.fmax) if missing else (np.minimum, np.maximum)
     low, high = float(least.reduce(matrix, axis=None)), float(most.reduce(matrix, axis=None))
     if np.isinf(low) or np.isinf(high) or (np.isnan(low) and not missing):
-        what, besides = ("infinity", ", and NaN where a value is missing") if missing else ("NaN or infinity", "")
-        raise UserError(f"{name}: contains {what}; accepted are finite numbers{besides}")
+        found = "infinity" if missing else "NaN or infinity"
+        raise array_error(name, found, "finite numbers, or NaN for a missing value" if missing else "finite numbers")
     if low < -_LARGEST or high > _LARGEST:
-        raise UserError(f"{name}: reaches {max(abs(low), abs(high)):.3g}; accepted are numbers up to {_LARGEST:g}")
+        raise array_error(name, f"{max(abs(low), abs(high)):.3g}", f"numbers up to {_LARGEST:g}")
 
 
 def read_table(codes: Array, factors: Array, *, factor_types: FactorTypes = None) -> MetricInputs:
-    """The checked table of codes [N, D] and factors [N, K], numpy or torch, of any real dtype.
+    """Return the checked table of codes [N, D] and factors [N, K], numpy or torch, of any real dtype.
 
-    `kinds` is "discrete" or "continuous", for all factors or for each; None tells them apart by their values.
+    `factor_types` is "discrete" or "continuous", for all factors or for each; None infers them from the values.
     """
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     raw_NK = as_matrix(factors, "factors", missing=True)
     if len(codes_ND) != len(raw_NK):
-        raise UserError(f"factors: has {len(raw_NK)} rows but codes has {len(codes_ND)}; accepted is one row each")
+        raise array_error("factors", f"{len(raw_NK)} rows", f"an array of {len(codes_ND)} rows, like codes")
     return MetricInputs(codes_ND, raw_NK.astype(np.float64, copy=False), infer_factor_types(raw_NK, factor_types))
 
 
 def infer_factor_types(raw_NK: NDArray[Any], factor_types: FactorTypes = None) -> tuple[str, ...]:
-    """The kind of each factor [K], as given or as the values tell."""
+    """Return the type of each factor [K], as given or inferred from the values."""
     if factor_types is None:
-        whole = raw_NK.dtype.kind in "iub"
-        return tuple("discrete" if whole or looks_discrete(column) else "continuous" for column in raw_NK.T)
+        integers = raw_NK.dtype.kind in "iub"
+        return tuple("discrete" if integers or looks_discrete(column) else "continuous" for column in raw_NK.T)
     given = (factor_types,) * raw_NK.shape[1] if isinstance(factor_types, str) else tuple(factor_types)
     if len(given) != raw_NK.shape[1]:
-        raise UserError(f"kinds: names {len(given)} factors; accepted is one of each of the {raw_NK.shape[1]}, or one")
-    for kind in given:
-        if kind not in ("discrete", "continuous"):
-            raise UserError(f"kinds: '{kind}' is unknown; accepted are discrete and continuous")
+        raise array_error(
+            "factor_types", f"{len(given)} types", f"one type, or one for each of {raw_NK.shape[1]} factors"
+        )
+    for factor_type in given:
+        check_choice("factor_types", factor_type, ("discrete", "continuous"))
     return given
 
 
 def looks_discrete(column_N: NDArray[Any]) -> bool:
-    """Whether floats are classes: few values, which are whole numbers or repeat five times on average."""
+    """Return True if floats have few distinct values, which are integers or occur five times on average."""
     present = column_N[~np.isnan(column_N)]
-    if len(distinct(present[: 10 * FEW])) > FEW:  # a part is enough to tell a long column of measurements
+    if len(distinct(present[: 10 * FEW])) > FEW:  # avoids sorting a long column
         return False
     values_V = distinct(present)
     return len(values_V) <= FEW and (bool((values_V == np.rint(values_V)).all()) or 5 * len(values_V) <= len(present))
@@ -104,10 +110,10 @@ def looks_discrete(column_N: NDArray[Any]) -> bool:
 def classes(
     table: MetricInputs, k: int, *, like: MetricInputs | None = None, bins: int = BINS
 ) -> tuple[Indices, Indices]:
-    """The rows [n] where factor k is present, and its classes there [n], numbered 0..V-1 in increasing order.
+    """Return the rows [n] with a value of factor k and their classes [n], numbered 0..V-1 in increasing order.
 
-    A continuous factor is cut into `bins` equal-width bins; empty ones have no number. With `like` (a train
-    table) the numbers are those of its classes, and a value that it lacks gets the number V.
+    A continuous factor is divided into `bins` equal-width bins; empty bins are not numbered. With `like` (a train
+    table) the classes are numbered as there, and a value that it lacks gets the number V.
     """
     like = like or table
     rows, cells_n = _cells(table, k, like, bins)
@@ -119,7 +125,7 @@ def classes(
 
 
 def _cells(table: MetricInputs, k: int, like: MetricInputs, bins: int) -> tuple[Indices, Floats]:
-    """The rows where factor k is present, and what tells its classes: values, or bins over the range in `like`."""
+    """Return the rows with a value of factor k and these values, binned over the range in `like` if continuous."""
     column_N = table.factors[:, k]
     rows = np.flatnonzero(~np.isnan(column_N))
     present_n = column_N[rows]
@@ -127,11 +133,11 @@ def _cells(table: MetricInputs, k: int, like: MetricInputs, bins: int) -> tuple[
     if table.factor_types[k] == "discrete" or not len(range_n):
         return rows, present_n
     numbers = np.digitize(present_n, bin_edges(range_n, bins))
-    return rows, np.maximum(numbers, 1).astype(np.float64)  # what lies below the range falls into its first bin
+    return rows, np.maximum(numbers, 1).astype(np.float64)  # values below the range go into the first bin
 
 
 def distinct(values_n: Floats) -> Floats:
-    """The different values in increasing order; whole numbers are counted, which is faster than sorting them."""
+    """Return the distinct values in increasing order; integers are counted, which is faster than sorting."""
     if not len(values_n):
         return values_n
     low, high = values_n.min(), values_n.max()
@@ -143,10 +149,10 @@ def distinct(values_n: Floats) -> Floats:
 
 
 def bin_edges(column_N: Floats, bins: int) -> Floats:
-    """The lower edges [bins] of equal-width bins over the column's range.
+    """Return the lower edges [bins] of equal-width bins over the column's range, as np.histogram computes them.
 
-    The edges of np.histogram, written out: it refuses columns whose range is near the float spacing.
-    Without the last edge the largest value falls into the last bin.
+    np.histogram itself fails if the range is near the float spacing. The last edge is left out, so that the largest
+    value falls into the last bin.
     """
     low, high = column_N.min(), column_N.max()
     if low == high:  # the same widening as np.histogram
@@ -156,12 +162,12 @@ def bin_edges(column_N: Floats, bins: int) -> Floats:
 
 
 def varying_factors(table: MetricInputs) -> list[int]:
-    """The factors that take more than one value; the others have nothing that a code could know."""
+    """Return the factors with more than one value; a code cannot have information about the others."""
     low_K = np.fmin.reduce(table.factors, axis=0)
     high_K = np.fmax.reduce(table.factors, axis=0)
-    found = [k for k in range(len(table.factor_types)) if high_K[k] > low_K[k]]  # false where every value is missing
+    found = [k for k in range(len(table.factor_types)) if high_K[k] > low_K[k]]  # False if all values are missing
     if not found:
-        raise UserError(f"factors: no column varies over {len(table.factors)} rows; accepted is at least one that does")
+        raise array_error("factors", f"constants over {len(table.factors)} rows", "an array with a column that varies")
     return found
 
 
@@ -170,7 +176,7 @@ def select_rows(table: MetricInputs, rows: Indices) -> MetricInputs:
 
 
 def subsample(table: MetricInputs, rows: int, seed: int) -> MetricInputs:
-    """The table itself if it has at most `rows` rows, else as many, drawn without replacement by the seed."""
+    """Return at most `rows` rows of the table, drawn without replacement with the seed."""
     if len(table.codes) <= rows:
         return table
     drawn = np.random.default_rng(seed).choice(len(table.codes), rows, replace=False, shuffle=False)
@@ -178,23 +184,24 @@ def subsample(table: MetricInputs, rows: int, seed: int) -> MetricInputs:
 
 
 def read_test(table: MetricInputs, test: tuple[Array, Array] | None, seed: int) -> tuple[MetricInputs, MetricInputs]:
-    """The train and the test table: `test` = (codes, factors) as given, or a 2:1 split by the seed.
+    """Return the train and the test table: `test` = (codes, factors) if given, or else a random 2:1 split.
 
-    A split takes at most 10,000 rows to train and 5,000 to test, so that a large table costs no more.
+    A split has at most 10,000 train rows and 5,000 test rows, which limits the cost for large tables.
     """
     if test is not None:
         try:
             other = read_table(*test, factor_types="discrete")._replace(factor_types=table.factor_types)
         except UserError as error:
-            raise UserError(f"test: its {error}") from error
+            message = f"test: {error}"
+            raise UserError(message, argument="test", value=error.value, accepted=error.accepted) from error
         for name, ours, theirs in (("codes", table.codes, other.codes), ("factors", table.factors, other.factors)):
             if ours.shape[1] != theirs.shape[1]:
-                raise UserError(
-                    f"test: its {name} have {theirs.shape[1]} columns; accepted are the {ours.shape[1]} of {name}"
+                raise array_error(
+                    "test", f"{theirs.shape[1]} columns of {name}", f"{name} with {ours.shape[1]} columns"
                 )
         return table, other
     if len(table.codes) < 2:
-        raise UserError(f"codes: has {len(table.codes)} rows; accepted are 2 or more, or test=(codes, factors)")
+        raise array_error("codes", f"{len(table.codes)} rows", "2 rows or more, or given with test=(codes, factors)")
     order = np.random.default_rng(seed).permutation(len(table.codes))[: TRAIN_ROWS + TEST_ROWS]
     held_out = max(1, len(order) // 3)
     return select_rows(table, order[held_out:]), select_rows(table, order[:held_out])
@@ -202,4 +209,4 @@ def read_test(table: MetricInputs, test: tuple[Array, Array] | None, seed: int) 
 
 def check_at_least(name: str, value: float, least: float) -> None:
     if not value >= least:
-        raise UserError(f"{name}: is {value}; accepted is {least} or more")
+        raise invalid(name, value, f">= {least}")

@@ -1,4 +1,4 @@
-"""The interventional robustness score: does a code stay put when only other factors are changed?
+"""Interventional robustness score: does a code stay constant when only other factors change?
 
 Shape letters: N rows, D codes, K factors, V values of one factor, n rows that share a value.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import (
     BINS,
@@ -24,20 +24,20 @@ from unweave.metrics.inputs import (
     bin_edges,
     check_at_least,
     classes,
+    read_table,
     varying_factors,
 )
-from unweave.metrics.inputs import read_table as _read_table
 from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import is_cpu
 
-_GATHERED = 8_000_000  # numbers gathered at once: 64 MB, whatever the size of the table
+_GATHERED = 8_000_000  # numbers gathered at once: 64 MB
 
 
 class Robustness(NamedTuple):
-    """What the score is made of, over the codes that are not constant."""
+    """Deviations of the codes that are not constant."""
 
-    codes: Indices  # which columns these are [D]
-    matrix: Floats  # 1 - the mean worst deviation within a value of factor k, over the code's largest [D, K]
+    codes: Indices  # columns of the table [D]
+    matrix: Floats  # 1 - mean deviation within the values of factor k / largest deviation of the code [D, K]
     deviations: Floats  # the largest deviation of each code from its mean [D]
 
 
@@ -52,16 +52,16 @@ def irs_score(
 ) -> float:
     """Interventional robustness score (Suter et al. 2019, section 3, https://arxiv.org/abs/1811.00007), in 0..1.
 
-    For each code, the factor that pins it down best: how far the code strays from its mean while that factor
-    keeps a value, against how far it strays at all. Codes count by how far they stray; constant ones not at all.
-    Follows disentanglement_lib: the 0.99 quantile of the deviations in place of the paper's maximum (1.0),
-    and factors with more values than `factor_bins` are binned (None: used as they are).
+    For each code and its best factor: the deviation of the code from its mean while the factor has a fixed value,
+    relative to its largest deviation. Codes are weighted by their largest deviation. As in disentanglement_lib, the
+    0.99 quantile of the deviations replaces the paper's maximum (1.0), and factors with more values than `factor_bins`
+    are binned (None: not binned).
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> irs_score(factors, factors)
     1.0
     """
-    table = _read_table(codes, factors, factor_types=factor_types)
+    table = read_table(codes, factors, factor_types=factor_types)
     found = robustness(table, quantile=quantile, factor_bins=factor_bins, device=device_of(codes, device))
     if not len(found.codes):
         return 0.0
@@ -76,9 +76,9 @@ def robustness(
     factor_bins: int | None = BINS,
     device: torch.device | str | None = None,
 ) -> Robustness:
-    """The robustness of every code that is not constant against every factor that varies."""
+    """Return the robustness of each code that is not constant for each factor that varies."""
     if not 0.0 <= quantile <= 1.0:
-        raise UserError(f"quantile: is {quantile}; accepted is 0 to 1")
+        raise invalid("quantile", quantile, "from 0 to 1")
     check_at_least("factor_bins", 1 if factor_bins is None else factor_bins, 1)
     chosen = varying_factors(table)
     low_D, high_D, mean_D = (reduce(table.codes, axis=0) for reduce in (np.min, np.max, np.mean))
@@ -98,17 +98,17 @@ def robustness(
 
 
 def _binned(values_n: Floats, bins: int) -> Indices:
-    """Equal-width bins over the range of a discrete factor, numbered without gaps."""
+    """Return the equal-width bins of the values of a discrete factor, numbered without gaps."""
     return np.unique(np.digitize(values_n, bin_edges(values_n, bins)), return_inverse=True)[1].reshape(-1)
 
 
 def _by_value(rows: Indices, labels: Indices) -> list[Indices]:
-    """The rows of each value."""
+    """Return the rows of each value."""
     return np.split(rows[np.argsort(labels, kind="stable")], np.cumsum(np.bincount(labels))[:-1])
 
 
 def _spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile: float) -> Floats:
-    """`_spread` in torch."""
+    """Compute `_spread` with torch."""
     by_value = _by_value(rows, labels)
     spread_D = codes_DN.new_zeros(len(codes_DN))
     for group in by_value:
@@ -121,7 +121,7 @@ def _spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile
 
 
 def _spread(codes_ND: Floats, moving: Indices, rows: Indices, labels: Indices, quantile: float) -> Floats:
-    """The quantile of the deviations from the mean within each value, mean over the values, [D]."""
+    """Return the quantile of the deviations from the mean within each value, averaged over the values, [D]."""
     by_value = _by_value(rows, labels)
     step = max(1, _GATHERED // max(len(group) for group in by_value))
     spread_D = np.zeros(len(moving))

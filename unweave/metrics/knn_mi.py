@@ -1,7 +1,7 @@
-"""Information between a number and a class by nearest neighbours (Ross 2014, Kraskov et al. 2004), in nats.
+"""Nearest-neighbour estimate of the mutual information of a number and a class (Ross 2014, Kraskov et al. 2004).
 
-No bins: around each row, the distance to its k-th neighbour of the same class is compared with how many rows
-of any class lie within it. In one dimension neighbours are found by sorting, so no tree is needed.
+For each row, counts the rows of any class within the distance to its k-th neighbour of the same class. In one
+dimension, neighbours are found by sorting. Information is in nats.
 
 Shape letters: N rows, D codes, K factors, n rows of one class.
 """
@@ -15,14 +15,14 @@ import numpy as np
 from unweave.metrics.histogram_mi import contingency_table, table_information
 from unweave.metrics.inputs import Floats, Indices, MetricInputs, classes, distinct, looks_discrete
 
-_ROUNDING = 8 * np.finfo(np.float64).eps  # of sums and differences of numbers of size 1
+_ROUNDING = 8 * np.finfo(np.float64).eps  # relative rounding error of sums and differences
 
 
 def neighbour_distances(sorted_n: Floats, k: int) -> Floats:
-    """The distance from each of the sorted numbers to its k-th nearest other one, [n]; k < n."""
+    """Return the distance from each sorted number to its k-th nearest other one, [n]; k < n."""
     n = len(sorted_n)
     best = np.full(n, np.inf)
-    for left in range(k + 1):  # a row and its k nearest are k + 1 numbers in a row: try every place in the window
+    for left in range(k + 1):  # k + 1 consecutive numbers contain the k nearest: try each window
         start = np.arange(n) - left
         inside = (start >= 0) & (start + k < n)
         first, last = sorted_n[start[inside]], sorted_n[start[inside] + k]
@@ -32,9 +32,9 @@ def neighbour_distances(sorted_n: Floats, k: int) -> Floats:
 
 
 def neighbour_information(code_N: Floats, labels_N: Indices, *, neighbours: int = 10) -> float:
-    """I(code; class) in nats, at least 0. A class seen once has no neighbour and is left out.
+    """Return I(code; class) in nats, at least 0. Classes with a single row are left out.
 
-    A code of few, repeated values has no distances to speak of: its values are counted instead.
+    If the code has few, repeated values, these are counted instead of using distances.
     """
     from scipy.special import digamma
 
@@ -50,7 +50,7 @@ def neighbour_information(code_N: Floats, labels_N: Indices, *, neighbours: int 
     for label in np.flatnonzero(np.bincount(labels_n)):
         own = np.sort(code_n[labels_n == label])
         k = min(neighbours, len(own) - 1)
-        # Short of the k-th neighbour itself by more than rounding; 0 if it lies at the very same place.
+        # Below the distance to the k-th neighbour by more than a rounding error; 0 if that distance is 0.
         reach = np.maximum(neighbour_distances(own, k) - _ROUNDING * np.abs(own).max(), 0.0)
         same = np.where(reach > 0, k, _count_within(own, own, reach))
         terms += float((digamma(same) - digamma(len(own)) - digamma(_count_within(all_n, own, reach))).sum())
@@ -58,14 +58,14 @@ def neighbour_information(code_N: Floats, labels_N: Indices, *, neighbours: int 
 
 
 def _count_within(sorted_n: Floats, centre: Floats, reach: Floats) -> Indices:
-    """How many of the sorted numbers lie within reach of each centre."""
+    """Return how many of the sorted numbers lie within reach of each centre."""
     return np.searchsorted(sorted_n, centre + reach, side="right") - np.searchsorted(sorted_n, centre - reach)
 
 
 def neighbour_information_matrix(
     table: MetricInputs, factors: Sequence[int], *, neighbours: int = 10
 ) -> tuple[Floats, Floats]:
-    """I(code; factor) in nats [D, K] and H(factor) [K] of the named factors; continuous ones are binned."""
+    """Return I(code; factor) [D, K] and H(factor) [K] in nats for these factors; continuous ones are binned."""
     found = [classes(table, k) for k in factors]
     information_DK = np.array(
         [[neighbour_information(code[rows], labels, neighbours=neighbours) for rows, labels in found]

@@ -12,7 +12,7 @@ ALL_INVARIANCES = ("permutation", "scale", "sign")
 
 
 class Metric(NamedTuple):
-    """A metric: its function, a description for readers who do not know it, and its properties."""
+    """A metric: its function, a description, and its properties."""
 
     name: str  # on the command line and in scores
     function: Callable[..., Any]  # (codes, factors, *, options) -> a float, or a dict of floats if it has parts

@@ -1,4 +1,4 @@
-"""Independent pieces of work on several cores."""
+"""Run independent jobs on several cores."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ Result = TypeVar("Result")
 
 
 def is_cpu(device: torch.device | str | None) -> bool:
-    """Whether work for this device is done by the CPU's cores."""
+    """Return True if the device is the CPU, which None stands for."""
     return device is None or torch.device(device).type == "cpu"
 
 
 def parallel_map(
     work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device | str | None = None
 ) -> list[Result]:
-    """The result of each job, in their order; as many jobs at once as torch may use threads.
+    """Return the result of each job, in order. On a CPU as many jobs run at once as torch may use threads.
 
-    Every job keeps to one thread: small operations gain little from being divided between the cores. Work for a GPU is
-    one queue whoever fills it, so it is filled by one thread.
+    Each job uses one thread, because small operations gain little from several cores. Jobs for a GPU run one by one.
     """
     threads = min(torch.get_num_threads(), len(jobs)) if is_cpu(device) else 1
     with single_thread():

@@ -1,8 +1,8 @@
-"""Information under the aggregate posterior q(z) = 1/N sum_n q(z|n), read off the posteriors themselves.
+"""Information under the aggregate posterior q(z) = 1/N sum_n q(z|n), computed from the posteriors.
 
-Nothing is binned: a sample of q(z|n) is drawn, and its density under mixtures of the posteriors is summed
-exactly, over all rows for q(z_j) and over the rows that share a factor's value for q(z_j|v_k). Torch on any
-device; the work is samples x rows x latents densities, so thousands of rows suit a CPU and a million a GPU.
+Without bins: the densities of samples of q(z|n) under mixtures of posteriors are computed exactly, over all rows for
+q(z_j) and over the rows with one value of a factor for q(z_j|v_k). The cost is samples x rows x latents densities:
+thousands of rows are feasible on a CPU, a million on a GPU.
 
 Shape letters: N rows, S samples, D latents, K factors, n rows of one value.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.metrics.histogram_mi import device_of, table_information
 from unweave.metrics.information import two_best
 from unweave.metrics.inputs import (
@@ -25,6 +25,7 @@ from unweave.metrics.inputs import (
     FactorTypes,
     Floats,
     MetricInputs,
+    array_error,
     as_matrix,
     check_at_least,
     classes,
@@ -34,11 +35,11 @@ from unweave.metrics.inputs import (
 from unweave.metrics.metric import Metric
 from unweave.ops.divergence import kl_standard, log_gaussian, log_standard
 
-_CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities at once: what a CPU's cache holds, what keeps a GPU busy
+_CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities computed at once
 
 
 class Sampled(NamedTuple):
-    """Posteriors, samples of them, and which row each sample belongs to."""
+    """Posteriors, samples of them, and the row of each sample."""
 
     mean_DN: Tensor
     logvar_DN: Tensor
@@ -47,18 +48,16 @@ class Sampled(NamedTuple):
 
 
 def draw(mean: Array, logvar: Array, *, samples: int, seed: int, device: str | None) -> Sampled:
-    """`samples` draws: rows without replacement as long as there are enough, then again; latents by the seed."""
+    """Draw samples of the posteriors; every row is used once before any row is used again."""
     check_at_least("samples", samples, 1)
     for name, values in (("mean", mean), ("logvar", logvar)):
-        if not isinstance(values, Tensor):  # a tensor stays on its device and is checked by its extremes below
+        if not isinstance(values, Tensor):  # tensors stay on their device and are checked below
             as_matrix(values, name)
     where = device_of(mean, device) or "cpu"
     mean_ND, logvar_ND = (torch.as_tensor(values).detach().to(where) for values in (mean, logvar))
     if mean_ND.ndim != 2 or mean_ND.shape != logvar_ND.shape or not mean_ND.numel():
-        raise UserError(
-            f"logvar: has shape {tuple(logvar_ND.shape)} beside mean's {tuple(mean_ND.shape)}; "
-            "accepted are equal shapes [rows, latents] with at least one of each"
-        )
+        accepted = f"an array [rows, latents] like mean, of shape {tuple(mean_ND.shape)}"
+        raise array_error("logvar", f"shape {tuple(logvar_ND.shape)}", accepted)
     _check_finite(mean_ND, logvar_ND)
     kind = torch.float64 if mean_ND.dtype == torch.float64 and torch.device(where).type == "cpu" else torch.float32
     rng = np.random.default_rng(seed)
@@ -74,13 +73,13 @@ def _check_finite(mean: Tensor, logvar: Tensor) -> None:
     for name, values in (("mean", mean), ("logvar", logvar)):
         low, high = (float(v) for v in torch.aminmax(values))
         if not (math.isfinite(low) and math.isfinite(high)):
-            raise UserError(f"{name}: contains NaN or infinity; accepted are finite numbers")
-        if name == "logvar" and max(-low, high) > 80.0:  # the density would leave the range of a 32-bit float
-            raise UserError(f"logvar: reaches {low:.3g} to {high:.3g}; accepted is -80 to 80")
+            raise array_error(name, "NaN or infinity", "finite numbers")
+        if name == "logvar" and max(-low, high) > 80.0:  # the density would overflow in float32
+            raise array_error(name, f"{low:.3g} to {high:.3g}", "from -80 to 80")
 
 
 def log_mixture(drawn: Sampled, rows: Tensor | None = None, samples: Tensor | None = None) -> Tensor:
-    """log of 1/n sum_n q(z_j|n) for each latent of each sample, [D, S]: over all rows, or over some for some."""
+    """Return log 1/n sum_n q(z_j|n) for each latent of each sample, [D, S], or for these rows and samples."""
     mean_DN, logvar_DN, z_DS = drawn.mean_DN, drawn.logvar_DN, drawn.z_DS
     if rows is not None and samples is not None:
         mean_DN, logvar_DN, z_DS = mean_DN[:, rows], logvar_DN[:, rows], z_DS[:, samples]
@@ -92,22 +91,22 @@ def log_mixture(drawn: Sampled, rows: Tensor | None = None, samples: Tensor | No
 
 
 def _parts(z_DS: Tensor, rows: int) -> Iterator[slice]:
-    """The samples in parts, so that no part times the rows has more densities than a chunk."""
+    """Yield slices of the samples, so that a slice times the rows has at most a chunk of densities."""
     step = max(1, _CHUNK.get(z_DS.device.type, 1 << 22) // rows)
     return (slice(start, start + step) for start in range(0, z_DS.shape[1], step))
 
 
 def _log_densities(z_S: Tensor, mean_N: Tensor, logvar_N: Tensor) -> Tensor:
-    """log N(z; mean, var) of each sample under each row, [S, N]; in place, for this is where the time goes."""
+    """Return log N(z; mean, var) of each sample under each row, [S, N]; works in place for speed."""
     away_SN = torch.sub(z_S[:, None], mean_N).mul_(torch.exp(-0.5 * logvar_N) * math.sqrt(0.5))
     top_N = log_gaussian(mean_N, mean_N, logvar_N)
     return torch.addcmul(top_N, away_SN, away_SN, value=-1.0, out=away_SN)
 
 
 def _log_sum_exp(values_SN: Tensor) -> Tensor:
-    """torch.logsumexp over the rows that overwrites its argument."""
+    """Return torch.logsumexp over the rows; overwrites its argument."""
     most_S = values_SN.amax(1)
-    # The floor changes no digit of the sum; without it exp spends its time on numbers too small to be normal.
+    # The lower bound does not change the sum; it avoids slow subnormal numbers.
     return values_SN.sub_(most_S[:, None]).clamp_(min=-80.0).exp_().sum(1).log_().add_(most_S)
 
 
@@ -121,7 +120,7 @@ def posterior_information_matrix(
     factor_types: FactorTypes = None,
     device: str | None = None,
 ) -> Floats:
-    """I(latent; factor) under the aggregate posterior, in nats, [D, K]; 0 for a factor with a single value."""
+    """Return I(latent; factor) under the aggregate posterior in nats, [D, K]; 0 for a factor with a single value."""
     drawn, table = _read(mean, logvar, factors, samples, seed, factor_types, device)
     return _informations(drawn, table, list(range(len(table.factor_types))))
 
@@ -135,7 +134,7 @@ def _read(
 
 
 def _informations(drawn: Sampled, table: MetricInputs, factors: list[int]) -> Floats:
-    """E log q(z_j|v_k) - log q(z_j) over the samples whose row has factor k, at least 0, [D, K]."""
+    """Return the mean of log q(z_j|v_k) - log q(z_j) over the samples whose row has factor k, at least 0, [D, K]."""
     marginal_DS = log_mixture(drawn)
     information_DK = np.zeros((len(marginal_DS), len(factors)))
     for place, k in enumerate(factors):
@@ -166,8 +165,8 @@ def mig_score_from_posterior(
 ) -> float:
     """MIG with the estimator of its authors (Chen et al. 2018, appendix C, https://arxiv.org/abs/1802.04942), in 0..1.
 
-    `mean` and `logvar` [N, D] are the diagonal Gaussian posteriors of the rows. Exact up to the number of
-    samples if the rows are the whole data set; a part of it sees each sample's own posterior too often.
+    `mean` and `logvar` [N, D] are the diagonal Gaussian posteriors of the rows. Unbiased if the rows are the whole data
+    set; in a part of it the posterior of each sample itself has too much weight.
 
     >>> factors = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> round(mig_score_from_posterior(factors, [[-12, -12]] * 4, factors), 6)
@@ -190,23 +189,22 @@ def kl_decomposition(
     seed: int = 0,
     device: str | None = None,
 ) -> dict[str, float]:
-    """The KL of a trained model in its three parts (Chen et al. 2018, equation 2), in nats.
+    """Decomposition of the KL to the prior into three parts (Chen et al. 2018, equation 2), in nats.
 
-    `index_code_mi`: how much a code tells which observation it belongs to; `total_correlation`: how far the
-    latents are from independent; `dimension_wise_kl`: how far each is from its prior. `kl` is their sum,
-    computed exactly; the parts are means over `samples`. `size` is the number of observations that the rows
-    were drawn from, if they are a part only: then each sample's own posterior counts 1/size, not 1/rows.
-    The factors are not used; the argument is there so that it is called like the others.
+    `index_code_mi`: information of a code about its observation; `total_correlation`: dependence between latents;
+    `dimension_wise_kl`: KL of each latent to its prior. `kl` is their sum, computed exactly; the parts are means over
+    `samples`. `size` is the number of observations that the rows were drawn from: the posterior of each sample itself
+    then has weight 1/size, not 1/rows. The factors are not used.
     """
     drawn = draw(mean, logvar, samples=samples, seed=seed, device=device)
     rows = drawn.mean_DN.shape[1]
     if size is not None and size < rows:
-        raise UserError(f"size: is {size}; accepted is the number of rows, {rows}, or more")
+        raise invalid("size", size, f"at least the number of rows, {rows}")
     joint_S, product_S = _log_joint_and_product(drawn, size or rows)
     own_mean, own_logvar = drawn.mean_DN[:, drawn.rows_S], drawn.logvar_DN[:, drawn.rows_S]
     own_S = log_gaussian(drawn.z_DS, own_mean, own_logvar).sum(0)
     prior_S = log_standard(drawn.z_DS).sum(0)
-    # Latent by latent: a million rows of many latents at once would need gigabytes.
+    # One latent at a time, to save memory.
     kl_D = [kl_standard(mean_N, logvar_N).double().mean() for mean_N, logvar_N in zip(*drawn[:2], strict=True)]
     return {
         "index_code_mi": float((own_S - joint_S).double().mean()),
@@ -217,10 +215,10 @@ def kl_decomposition(
 
 
 def _log_joint_and_product(drawn: Sampled, size: int) -> tuple[Tensor, Tensor]:
-    """log q(z) and the sum of log q(z_j) of each sample, [S] each."""
+    """Return log q(z) and the sum of log q(z_j) of each sample, [S] each."""
     latents, rows = drawn.mean_DN.shape
     count = drawn.z_DS.shape[1]
-    # Uniform over the other rows, and 1/size on the sample's own: with size = rows simply 1/rows each.
+    # Weight 1/size for the row of the sample, and equal weights for all other rows.
     other = math.log((size - 1) / size / (rows - 1)) if rows > 1 else -math.inf
     joint, product = drawn.z_DS.new_empty(count), drawn.z_DS.new_zeros(count)
     for part in _parts(drawn.z_DS, rows):

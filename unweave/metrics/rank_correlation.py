@@ -1,4 +1,4 @@
-"""Do metrics agree? The rank correlation between every two of them over many models.
+"""Agreement of metrics: rank correlations between scores over many models.
 
 Shape letters: M models, S scores.
 """
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.errors import UserError
-from unweave.metrics.inputs import Floats, Indices
+from unweave.errors import invalid
+from unweave.metrics.inputs import Floats, Indices, array_error
 
-MIN_MODELS = 3  # models under which a rank correlation says nothing
+MIN_MODELS = 3  # fewest models for a rank correlation
 
 
 class Agreement(NamedTuple):
-    """Rank correlations between scores, and over how many models each was taken."""
+    """Rank correlations between scores, and the number of models of each."""
 
     names: tuple[str, ...]
     correlation: Floats  # [S, S], -1..1
@@ -25,11 +25,11 @@ class Agreement(NamedTuple):
 
 
 def agreement(scores_table: Any) -> Agreement:
-    """Spearman's rank correlation between every two scores over many models.
+    """Return Spearman's rank correlation of each pair of scores over many models.
 
-    `scores_table` is a mapping from each score's name to its values over the models (a data frame is one), or
-    a list with one mapping {name: value} per model. A model without some score (absent, None or NaN) is left
-    out where that score is compared. Scores that never differ, or share fewer than 3 models, correlate 0.
+    `scores_table` maps the name of each score to its values over the models (such as a data frame), or is a list with
+    one mapping {name: value} per model. Models without a score (absent, None or NaN) are left out of its correlations.
+    The correlation is 0 for constant scores and for fewer than 3 models.
 
     >>> agreement({"a": [1, 2, 3], "b": [10, 20, 30], "c": [3, 2, 1]}).correlation.tolist()
     [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
@@ -47,7 +47,7 @@ def agreement(scores_table: Any) -> Agreement:
 
 
 def rank_correlation(left_M: Floats, right_M: Floats) -> float:
-    """Spearman's coefficient; 0 where it is not defined."""
+    """Return Spearman's coefficient; 0 if it is not defined."""
     from scipy.stats import rankdata
 
     if len(left_M) < MIN_MODELS or np.ptp(left_M) == 0 or np.ptp(right_M) == 0:
@@ -58,8 +58,8 @@ def rank_correlation(left_M: Floats, right_M: Floats) -> float:
 def _read(scores_table: Any) -> tuple[tuple[str, ...], Floats]:
     if isinstance(scores_table, Sequence) and not isinstance(scores_table, str):
         if not all(isinstance(row, Mapping) for row in scores_table):
-            raise UserError(
-                "scores_table: holds more than mappings; accepted is a list of {score: value}, one per model"
+            raise array_error(
+                "scores_table", "a list of other objects", "a list of mappings {score: value}, one per model"
             )
         names = tuple(dict.fromkeys(name for row in scores_table for name in row))
         columns = [[row.get(name) for row in scores_table] for name in names]
@@ -68,13 +68,14 @@ def _read(scores_table: Any) -> tuple[tuple[str, ...], Floats]:
             names = tuple(str(name) for name in scores_table)
             columns = [list(scores_table[name]) for name in scores_table]
         except (TypeError, KeyError, IndexError) as error:
-            raise UserError(
-                f"scores_table: is a {type(scores_table).__name__}; accepted is a mapping of score names to values"
+            raise array_error(
+                "scores_table", type(scores_table).__name__, "a mapping of score names to values"
             ) from error
     if not names or len({len(column) for column in columns}) != 1 or not columns[0]:
-        raise UserError("scores_table: has no scores, or columns of unequal length; accepted is one value per model")
+        lengths = [len(column) for column in columns]
+        raise array_error("scores_table", f"columns of lengths {lengths}", "one value per model of each score")
     try:
         values_SM = np.array([[np.nan if v is None else float(v) for v in column] for column in columns])
     except (TypeError, ValueError) as error:
-        raise UserError(f"scores_table: holds what is no number ({error}); accepted are numbers and None") from error
+        raise invalid("scores_table", str(error), "numbers or None") from error
     return names, np.where(np.isfinite(values_SM), values_SM, np.nan)

@@ -1,4 +1,4 @@
-"""Retrieval: whether the nearest other observation is of the same class.
+"""Retrieval: is the nearest other observation of the same class?
 
 Shape letters: N rows, D codes, R rows of a block.
 """
@@ -11,39 +11,38 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from unweave.errors import UserError
-from unweave.metrics.inputs import Array, as_matrix
+from unweave.errors import check_choice
+from unweave.metrics.inputs import Array, array_error, as_matrix
 
 DISTANCES = ("euclidean", "cosine")
-_BLOCK = 1 << 24  # distances held at a time
+_BLOCK = 1 << 24  # distances computed at once
 
 
 def recall_at_1(codes: Array, classes: ArrayLike | Tensor, *, distance: str = "euclidean") -> float:
-    """The share of rows whose nearest other row has their class (Recall@1), 0 to 1.
+    """Return the share of rows whose nearest other row has the same class (Recall@1), in 0..1.
 
-    Codes [N, D]; classes [N], numbers or texts. A row that is alone in its class cannot be right: it is not asked,
-    but may be found. Of several rows at the same smallest distance each counts its part.
+    Codes [N, D]; classes [N], numbers or texts. The only row of a class is not a query, but may be retrieved. Rows at
+    the same smallest distance have equal weights.
 
     >>> recall_at_1([[0.0], [0.1], [5.0], [5.2]], ["a", "a", "b", "a"])
     0.6666666666666666
     """
-    if distance not in DISTANCES:
-        raise UserError(f"distance: '{distance}' is unknown; accepted are {' and '.join(DISTANCES)}")
+    check_choice("distance", distance, DISTANCES)
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     labels_N = _labels(classes, len(codes_ND))
-    asked = np.flatnonzero(np.bincount(labels_N)[labels_N] > 1)
-    if not len(asked):
-        raise UserError("classes: no class has two rows; accepted are classes of which at least one has")
-    if distance == "cosine":  # as Euclidean distance on the sphere: the order is the same
+    queries = np.flatnonzero(np.bincount(labels_N)[labels_N] > 1)
+    if not len(queries):
+        raise array_error("classes", "one row per class", "an array with two rows of a class")
+    if distance == "cosine":  # Euclidean distance of normalised codes has the same order
         length_N = np.linalg.norm(codes_ND, axis=1)
         codes_ND = codes_ND / np.where(length_N > 0, length_N, 1.0)[:, None]
     rows = max(1, _BLOCK // len(codes_ND))
-    blocks = (asked[start : start + rows] for start in range(0, len(asked), rows))
-    return float(sum(_right(codes_ND, labels_N, block).sum() for block in blocks) / len(asked))
+    blocks = (queries[start : start + rows] for start in range(0, len(queries), rows))
+    return float(sum(_hits(codes_ND, labels_N, block).sum() for block in blocks) / len(queries))
 
 
-def _right(codes_ND: np.ndarray, labels_N: np.ndarray, rows_R: np.ndarray) -> np.ndarray:
-    """Of each of these rows, the part of its nearest others that has its class."""
+def _hits(codes_ND: np.ndarray, labels_N: np.ndarray, rows_R: np.ndarray) -> np.ndarray:
+    """Return for each row the share of its nearest other rows with the same class."""
     from scipy.spatial.distance import cdist
 
     square_RN = cdist(codes_ND[rows_R], codes_ND, "sqeuclidean")
@@ -54,12 +53,12 @@ def _right(codes_ND: np.ndarray, labels_N: np.ndarray, rows_R: np.ndarray) -> np
 
 
 def _labels(classes: Any, rows: int) -> np.ndarray:
-    """Classes as numbers 0, 1, ..."""
+    """Return the classes as integers 0, 1, ..."""
     given = np.asarray(classes.detach().cpu() if isinstance(classes, Tensor) else classes)
     if given.shape != (rows,):
-        raise UserError(f"classes: has shape {given.shape}; accepted is one class for each of the {rows} rows of codes")
+        raise array_error("classes", f"shape {given.shape}", f"an array of {rows} classes, one per row of codes")
     if given.dtype.kind == "f" and np.isnan(given).any():
-        raise UserError("classes: contains NaN; accepted are numbers or texts, one for each row")
+        raise array_error("classes", "NaN", "numbers or texts")
     if given.dtype.kind not in "biufUS":
-        raise UserError(f"classes: holds {given.dtype}; accepted are numbers or texts, one for each row")
+        raise array_error("classes", given.dtype, "numbers or texts")
     return np.unique(given, return_inverse=True)[1]

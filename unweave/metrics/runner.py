@@ -1,4 +1,4 @@
-"""Many metrics of one table: which of them apply, what each is handed, and how sure the scores are."""
+"""Compute several metrics on one table: choose those that apply, pass their arguments, compute intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.errors import UserError
+from unweave.errors import UserError, check_integer, invalid
 from unweave.metrics.histogram_mi import bin_table
 from unweave.metrics.inputs import Floats, MetricInputs, select_rows, varying_factors
 from unweave.metrics.metric import Metric
@@ -17,7 +17,7 @@ from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, boots
 
 
 class ScoringInputs(NamedTuple):
-    """All there may be to score; only the table must be there."""
+    """Input of all metrics; everything but the table is optional."""
 
     table: MetricInputs
     test: MetricInputs | None = None
@@ -28,33 +28,34 @@ class ScoringInputs(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Numbers by name, and an interval for those that have one."""
+    """Scores by name, and the intervals of those that have one."""
 
     values: dict[str, float]
     intervals: dict[str, tuple[float, float]]
-    importance: Floats | None = None  # of each code for each factor [D, K], if a metric needed it
+    importance: Floats | None = None  # of each code for each factor [D, K], if a metric computed it
 
 
 def choose(metrics: str | Sequence[str] | None, given: ScoringInputs) -> tuple[list[str], dict[str, str]]:
-    """The names to compute, and those that "quick" or "all" leave out here with the reason.
+    """Return the names of the metrics to compute, and those left out by "quick" or "all" with the reason.
 
-    What is named one by one is computed, or its own error says why it cannot be.
+    A metric that is given by name is never left out: if its inputs are missing, this raises.
     """
     if metrics is not None and not isinstance(metrics, str):
         for name in metrics:
-            if why := _lacking(METRICS[name], given):
-                raise UserError(f"metric '{name}' cannot be computed: {why}")
+            if reason := _missing_input(METRICS[name], given):
+                raise UserError(f"metric '{name}' cannot be computed: {reason}", argument="metrics", value=name)
         return list(metrics), {}
     if metrics not in (None, "quick", "all"):
-        raise UserError(f"metrics '{metrics}' is not understood; use quick, all or a list of names")
-    quick = [name for name, metric in METRICS.items() if metric.quick and not _lacking(metric, given)]
+        raise invalid("metrics", metrics, "quick, all or a list of names")
+    quick = [name for name, metric in METRICS.items() if metric.quick and not _missing_input(metric, given)]
     names = list(METRICS) if metrics == "all" else quick
-    reasons = {name: why for name in names if (why := _lacking(METRICS[name], given) or _silent(METRICS[name], given))}
-    return [name for name in names if name not in reasons], reasons
+    reasons = {name: _missing_input(METRICS[name], given) or _too_few_factors(METRICS[name], given) for name in names}
+    skipped = {name: reason for name, reason in reasons.items() if reason}
+    return [name for name in names if name not in skipped], skipped
 
 
-def _lacking(metric: Metric, given: ScoringInputs) -> str:
-    """What the metric needs and is not there."""
+def _missing_input(metric: Metric, given: ScoringInputs) -> str:
+    """Return which input of the metric is missing, or ""."""
     if "posterior" in metric.needs and given.logvar is None:
         return "it needs the posterior, mean and logvar"
     if "groups" in metric.needs and given.groups is None:
@@ -62,23 +63,18 @@ def _lacking(metric: Metric, given: ScoringInputs) -> str:
     return ""
 
 
-def _silent(metric: Metric, given: ScoringInputs) -> str:
-    """Why the metric could be computed and would say nothing."""
-    differing = _differing(given.table)
-    return f"only {differing} of {metric.factors} factors that it needs vary" if differing < metric.factors else ""
-
-
-def _differing(table: MetricInputs) -> int:
+def _too_few_factors(metric: Metric, given: ScoringInputs) -> str:
+    """Return why the score of the metric would be meaningless, or ""."""
     try:
-        return len(varying_factors(table)) if len(table.factor_types) else 0
+        count = len(varying_factors(given.table)) if len(given.table.factor_types) else 0
     except UserError:
-        return 0
+        count = 0
+    return f"it needs {metric.factors} factors that vary, and {count} do" if count < metric.factors else ""
 
 
 def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> Scores:
-    """Every named metric, with intervals from so many resamples of the table."""
-    if resamples < 0:
-        raise UserError(f"resamples {resamples} is negative; use 0 for none, or about 200")
+    """Compute the named metrics, with intervals from this number of resamples of the table."""
+    check_integer("resamples", resamples, 0)
     order = np.random.default_rng(given.seed).permutation(len(given.table.codes))
     values: dict[str, float] = {}
     importance = None
@@ -86,7 +82,7 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
     for name in names:
         metric = METRICS[name]
         if metric.rows not in tables:
-            tables[metric.rows] = _part(given, order[: metric.rows])
+            tables[metric.rows] = _select(given, order[: metric.rows])
         arguments, options = _arguments(metric, tables[metric.rows]), _options(metric, given)
         if metric.with_importance is None:
             found = metric.function(*arguments, **options)
@@ -97,21 +93,21 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
     return Scores(values, intervals, importance)
 
 
-def _part(given: ScoringInputs, rows: np.ndarray) -> ScoringInputs:
+def _select(given: ScoringInputs, rows: np.ndarray) -> ScoringInputs:
     logvar = None if given.logvar is None else given.logvar[rows]
     return given._replace(table=select_rows(given.table, rows), logvar=logvar)
 
 
 def _arguments(metric: Metric, given: ScoringInputs) -> list[Any]:
     if "posterior" in metric.needs:
-        # Encoders give 32-bit numbers; their mixture densities need no more, and take half the time.
+        # Encoders return float32, which is enough for mixture densities and takes half the time.
         return [given.table.codes.astype(np.float32), np.asarray(given.logvar, np.float32), given.table.factors]
     groups = list(given.groups or ()) if "groups" in metric.needs else []
     return [given.table.codes, given.table.factors, *groups]
 
 
 def _options(metric: Metric, given: ScoringInputs) -> dict[str, Any]:
-    """What of all that evaluate knows this metric takes."""
+    """Return the options that the function of the metric accepts."""
     test = None if given.test is None else (given.test.codes, given.test.factors)
     offered = {"factor_types": given.table.factor_types, "seed": given.seed, "test": test, "device": given.device}
     accepted = inspect.signature(metric.function).parameters
@@ -119,7 +115,7 @@ def _options(metric: Metric, given: ScoringInputs) -> dict[str, Any]:
 
 
 def flat(name: str, result: float | Mapping[str, float]) -> dict[str, float]:
-    """{"dci": {"completeness": 1.0}} is told as {"dci.completeness": 1.0}."""
+    """Return scores by name: parts of a metric are named "dci.completeness"."""
     if isinstance(result, Mapping):
         return {f"{name}.{part}": float(value) for part, value in result.items()}
     return {name: float(result)}
@@ -137,18 +133,18 @@ def _intervals(
             found |= bootstrap_counts(binned, counted, resamples=resamples, seed=given.seed)
         for name in here:
             if METRICS[name].bootstrap:
-                found |= _again(name, given, resamples)
+                found |= _resampled(name, given, resamples)
     metrics = {name: METRICS[name.partition(".")[0]] for name in found}
-    told = {name: bootstrap_interval(values[name], found[name], m.worst, m.best) for name, m in metrics.items()}
-    return {name: ends for name, ends in told.items() if ends is not None}
+    intervals = {name: bootstrap_interval(values[name], found[name], m.worst, m.best) for name, m in metrics.items()}
+    return {name: ends for name, ends in intervals.items() if ends is not None}
 
 
-def _again(name: str, given: ScoringInputs, resamples: int) -> dict[str, np.ndarray]:
-    """A score of drawn rows, once per resample; what is random in it is drawn anew each time."""
+def _resampled(name: str, given: ScoringInputs, resamples: int) -> dict[str, np.ndarray]:
+    """Return the scores of a metric on each resample, each with a seed of its own."""
     metric = METRICS[name]
 
-    def once(table: MetricInputs, number: int) -> dict[str, float]:
-        drawn = given._replace(table=table, seed=given.seed + 1 + number)
+    def once(table: MetricInputs, resample: int) -> dict[str, float]:
+        drawn = given._replace(table=table, seed=given.seed + 1 + resample)
         return flat(name, metric.function(*_arguments(metric, drawn), **_options(metric, drawn)))
 
     return bootstrap_rows(given.table, once, resamples=resamples, seed=given.seed)

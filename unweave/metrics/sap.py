@@ -1,8 +1,8 @@
-"""SAP: how far the best code of a factor is ahead of the second best, each predicting alone.
+"""SAP: difference in accuracy between the two codes that best predict a factor, each on its own.
 
-The linear SVM of one code has two numbers to fit, a slope and an offset, and its rows matter only through
-their number, sum and sum of squares on the wrong side of the margin, which is an interval of the sorted code.
-So one Newton step for every class costs a few look-ups in cumulated sums, whatever the number of rows.
+The linear SVM of one code has two parameters, a slope and an offset. Its loss depends only on the number, sum and sum
+of squares of the rows on the wrong side of the margin, which is an interval of the sorted code. A Newton step for all
+classes therefore needs only a few look-ups in cumulative sums.
 
 Shape letters: N rows, D codes, K factors, V classes, M test rows.
 """
@@ -13,30 +13,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unweave.errors import UserError
+from unweave.errors import check_choice
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, MetricInputs, classes
 from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import Split, read_split
 
-_COST = 0.01  # liblinear's C in disentanglement_lib
-_LEAST_VARIANCE = 1e-12  # of a code that explains anything, in disentanglement_lib
+_COST = 0.01  # C of liblinear in disentanglement_lib
+_LEAST_VARIANCE = 1e-12  # codes with a smaller variance score 0, as in disentanglement_lib
 
 
 class Column(NamedTuple):
-    """One code and one factor: the rows in the order of the code, and class by class in that order."""
+    """One code and one factor: the rows sorted by the code, and by class and code."""
 
     values: Floats  # [N], the code, increasing
-    below: Floats  # [N + 1, 3], number, sum and sum of squares of the rows before each place
-    keys: Indices  # [N], class * (N + 1) + place, increasing
-    below_keys: Floats  # [N + 1, 3], the same of the rows before each key
+    below: Floats  # [N + 1, 3], number, sum and sum of squares of the rows before each position
+    keys: Indices  # [N], class * (N + 1) + position, increasing
+    below_keys: Floats  # [N + 1, 3], number, sum and sum of squares of the rows before each key
 
 
 class Machines(NamedTuple):
-    """One-against-rest SVMs, one for each positive class [V]."""
+    """One-vs-rest SVMs, one for each positive class [V]."""
 
     positive: Indices  # the class
-    cost_in: Floats  # of a row of the class on the wrong side of the margin
-    cost_out: Floats  # of any other row
+    cost_in: Floats  # cost of a row of the class on the wrong side of the margin
+    cost_out: Floats  # cost of any other row
 
 
 def sort_column(code_N: Floats, labels_N: Indices) -> Column:
@@ -54,7 +54,7 @@ def _cumulated(values_N: Floats) -> Floats:
 
 
 def machines(labels_N: Indices) -> Machines:
-    """liblinear's costs for class_weight="balanced": every class weighs by its rarity, "the rest" weighs 1."""
+    """Return the costs of liblinear for class_weight="balanced": inverse class frequencies, and 1 for the rest."""
     count_V = np.bincount(labels_N)
     weight_V = _COST * len(labels_N) / (len(count_V) * count_V)
     if len(count_V) == 2:
@@ -63,15 +63,15 @@ def machines(labels_N: Indices) -> Machines:
 
 
 def wrong_side(column: Column, positive_V: Indices, line_V2: Floats, *, own: bool) -> Floats:
-    """Number, sum and sum of squares [V, 3] of the rows within or beyond the margin: of the class, or of the rest.
+    """Return number, sum and sum of squares [V, 3] of the rows of the class, or of the rest, beyond their margin.
 
     Rows of the class should have slope * x + offset >= 1, the others <= -1.
     """
     slope, offset = line_V2.T
-    slope = np.where(slope == 0, 1e-300, slope)  # a flat line has all rows on one side
+    slope = np.where(slope == 0, 1e-300, slope)  # for slope 0 all rows are on one side
     with np.errstate(over="ignore"):
         limit = ((1.0 if own else -1.0) - offset) / slope
-    below = (slope > 0) == own  # whether the rows before the limit are the wrong ones
+    below = (slope > 0) == own  # True if the rows before the limit are on the wrong side
     place = np.where(below, np.searchsorted(column.values, limit), np.searchsorted(column.values, limit, side="right"))
     low, high = np.where(below, 0, place), np.where(below, place, len(column.values))
     steps = positive_V * (len(column.values) + 1)
@@ -90,7 +90,7 @@ def _objective(line_V2: Floats, inside_V3: Floats, outside_V3: Floats, costs: Ma
 
 
 def fit_lines(column: Column, costs: Machines, *, steps: int = 50) -> Floats:
-    """Slope and offset [V, 2] of every SVM: squared hinge loss, both numbers regularised, as liblinear has it."""
+    """Return slope and offset [V, 2] of every SVM: squared hinge loss, both regularised, as in liblinear."""
     line = np.zeros((len(costs.positive), 2))
     best = np.full(len(line), np.inf)
     trial = line
@@ -98,7 +98,7 @@ def fit_lines(column: Column, costs: Machines, *, steps: int = 50) -> Floats:
         inside, outside = (wrong_side(column, costs.positive, trial, own=own) for own in (True, False))
         value = _objective(trial, inside, outside, costs)
         better = value < best
-        # Where the last step overshot, the next trial lies halfway back.
+        # If the last step overshot, the next trial is halfway back.
         line, best = np.where(better[:, None], trial, line), np.where(better, value, best)
         target = np.where(better[:, None], _newton(inside, outside, costs), (trial + line) / 2)
         if np.allclose(target, trial, rtol=1e-9, atol=1e-12):
@@ -108,11 +108,11 @@ def fit_lines(column: Column, costs: Machines, *, steps: int = 50) -> Floats:
 
 
 def _newton(inside_V3: Floats, outside_V3: Floats, costs: Machines) -> Floats:
-    """The best line if the rows on the wrong side stayed the same."""
+    """Return the optimum for unchanged rows on the wrong side."""
     cost_in, cost_out = 2 * costs.cost_in[:, None], 2 * costs.cost_out[:, None]
     count, first, second = (cost_in * inside_V3 + cost_out * outside_V3).T
     pull, pull_first, _ = (cost_in * inside_V3 - cost_out * outside_V3).T
-    # Never below 1: the spread of the rows cannot be negative but for rounding.
+    # At least 1, because the variance of the rows is negative only by rounding.
     determinant = 1 + count + second + np.maximum(count * second - first**2, 0)
     slope = ((1 + count) * pull_first - first * pull) / determinant
     offset = ((1 + second) * pull - first * pull_first) / determinant
@@ -120,14 +120,14 @@ def _newton(inside_V3: Floats, outside_V3: Floats, costs: Machines) -> Floats:
 
 
 def line_accuracy(line_V2: Floats, code_M: Floats, labels_M: Indices) -> float:
-    """The share of rows whose class the lines predict."""
+    """Return the share of rows whose class is predicted."""
     scores_MV = code_M[:, None] * line_V2[:, 0] + line_V2[:, 1]
     guess_M = scores_MV.argmax(axis=1) if len(line_V2) > 1 else (scores_MV[:, 0] > 0)
     return float((guess_M == labels_M).mean())
 
 
 def svm_accuracies(split: Split, k: int) -> Floats:
-    """The test accuracy of each code alone for factor k [D]."""
+    """Return the test accuracy of each single code for factor k [D]."""
     rows, labels = classes(split.train, k)
     test_rows, test_labels = classes(split.test, k, like=split.train)
     if not len(test_rows):
@@ -139,7 +139,7 @@ def svm_accuracies(split: Split, k: int) -> Floats:
 
 
 def squared_correlations(table: MetricInputs, k: int) -> Floats:
-    """The share of factor k's variance that a straight line of each code explains [D]."""
+    """Return the squared correlation of each code with factor k [D]."""
     rows = np.flatnonzero(~np.isnan(table.factors[:, k]))
     factor_n = table.factors[rows, k] - table.factors[rows, k].mean()
     codes_nD = table.codes[rows] - table.codes[rows].mean(axis=0)
@@ -158,18 +158,17 @@ def sap_matrix(
     seed: int = 0,
     factor_types: FactorTypes = None,
 ) -> Floats:
-    """How well each code alone predicts each factor [D, K]; NaN for a factor with a single value."""
+    """Return how well each single code predicts each factor [D, K]; NaN for a factor with a single value."""
     split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
     return _matrix(split, flavour)
 
 
 def _matrix(split: Split, flavour: str) -> Floats:
-    if flavour not in ("svm", "r2"):
-        raise UserError(f"flavour: '{flavour}' is unknown; accepted are svm and r2")
+    check_choice("flavour", flavour, ("svm", "r2"))
     found_DK = np.full((split.train.codes.shape[1], len(split.train.factor_types)), np.nan)
     for k in split.factors:
-        straight = flavour == "r2" or split.train.factor_types[k] == "continuous"
-        found_DK[:, k] = squared_correlations(split.train, k) if straight else svm_accuracies(split, k)
+        linear = flavour == "r2" or split.train.factor_types[k] == "continuous"
+        found_DK[:, k] = squared_correlations(split.train, k) if linear else svm_accuracies(split, k)
     return found_DK
 
 
@@ -184,12 +183,12 @@ def sap_score(
 ) -> float:
     """Separated attribute predictability (Kumar et al. 2018, section 3, https://arxiv.org/abs/1711.00848), in 0..1.
 
-    How well does each code alone predict a factor: by the test accuracy of a linear SVM, or by the squared
-    correlation if the factor is continuous (with flavour="r2": for all factors). The score is the lead of the
-    best code over the second best, mean over the factors.
+    Each single code predicts each factor: the accuracy is that of a linear SVM on the test rows, or the squared
+    correlation for continuous factors (for all factors with flavour="r2"). The score is the difference between the best
+    code and the second best, averaged over the factors.
     """
     split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
-    if split.train.codes.shape[1] == 1:  # a code alone is compared with one that says nothing
+    if split.train.codes.shape[1] == 1:  # a single code is compared with a constant one
         split = Split(_with_constant(split.train), _with_constant(split.test), split.factors)
     best_DK = np.sort(_matrix(split, flavour)[:, split.factors], axis=0)
     return float((best_DK[-1] - best_DK[-2]).mean()) if split.factors else 0.0

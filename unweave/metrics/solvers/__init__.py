@@ -1,1 +1,1 @@
-"""The predictors that metrics fit: trees, boosting, linear models."""
+"""Predictors that metrics fit: trees, boosting, linear models."""

@@ -1,9 +1,9 @@
-"""Gradient boosting of trees of depth 3, for all factors at once: what DCI spends its time on.
+"""Gradient boosting of trees of depth 3 for all factors at once, the slow part of DCI.
 
 The model is scikit-learn's GradientBoostingClassifier and GradientBoostingRegressor with their defaults
-(Friedman 2001): 100 stages, in each a tree for every class (one for two classes, one for measurements),
-splits by squared error on the residuals, leaf values by one Newton step, learning rate 0.1. The trees of
-one stage do not depend on each other, so they grow side by side (trees.py).
+(Friedman 2001): 100 stages, each with one tree per class (a single tree for two classes or for numbers), splits by
+squared error of the residuals, leaf values by one Newton step, learning rate 0.1. The trees of one stage are
+independent and grow together (trees.py).
 
 Shape letters: N rows, D codes, K factors, C columns (trees of one stage), V values of one factor.
 """
@@ -33,40 +33,40 @@ from unweave.metrics.solvers.trees import (
 )
 
 STAGES, RATE = 100, 0.1
-_FLOAT = torch.float32  # whatever torch's default is
-_WIDTH = 32  # columns that an operation on a CPU handles at once: 10,000 rows of them fit a core's cache
-_GROUP = 64  # columns boosted side by side on a CPU; each core takes a group
-_MANY = 2**25  # numbers in one matrix, beyond which columns and factors take turns
+_FLOAT = torch.float32  # independent of torch's default dtype
+_WIDTH = 32  # columns per operation on a CPU; 10,000 rows of them fit into the cache of a core
+_GROUP = 64  # columns per job on a CPU; each core runs one job
+_MANY = 2**25  # largest number of entries of a matrix on a GPU
 
 
 class Target(NamedTuple):
-    """What one factor asks the trees to predict."""
+    """The values of one factor that the trees predict."""
 
-    values: Floats  # [N], measurements, or classes 0..V-1; anything where not present
+    values: Floats  # [N], numbers, or classes 0..V-1; arbitrary if not present
     present: NDArray[np.bool_]  # [N]
-    classes: int  # V, or 0 for measurements
+    classes: int  # V, or 0 for numbers
 
     @property
     def columns(self) -> int:
-        """Trees a stage: one for each class, one for two classes, one for measurements."""
+        """Number of trees per stage: one per class, or a single one for two classes or numbers."""
         return self.classes if self.classes > 2 else 1
 
 
 class Boosted(NamedTuple):
-    """What boosting found."""
+    """Result of boosting."""
 
-    importance: Floats  # [D, K], the share of each code in what the trees of a factor explain; a column sums to 1 or 0
-    scores: list[Floats]  # for each factor, for the test rows: log-odds [N, V], or log-odds of class 1 or values [N, 1]
+    importance: Floats  # [D, K], share of the total gain of each code in the trees of a factor; a column sums to 1 or 0
+    scores: list[Floats]  # per factor on the test rows: log-odds [N, V], or log-odds of class 1 or values [N, 1]
 
 
 class Columns(NamedTuple):
-    """The factors laid side by side, one column for each tree of a stage."""
+    """The targets of all factors, one column per tree of a stage."""
 
-    wanted: Tensor  # [N, C], 1 where a row has the class of the column, or the measurement
-    present: Tensor | None  # [N, C], 1 where the factor is not missing; None if it nowhere is
-    first: Tensor  # [C], what is predicted before the first stage
+    wanted: Tensor  # [N, C], 1 if a row has the class of the column, else 0; or the number
+    present: Tensor | None  # [N, C], 1 if the factor is known, else 0; None if all values are known
+    first: Tensor  # [C], prediction before the first stage
     step: Tensor  # [C], learning rate times the factor of the Newton step
-    curved: Tensor  # [C], 1 for classes, 0 for measurements
+    curved: Tensor  # [C], 1 for classes, 0 for numbers
     slices: list[slice]  # the columns of each factor
     classes: list[int]
 
@@ -89,7 +89,7 @@ def lay_out(targets: list[Target], device: torch.device) -> Columns:
 
 
 def _wanted(target: Target) -> tuple[Tensor, Tensor]:
-    """The columns of one factor, and their best constants: the mean, log probabilities, or log-odds of class 1."""
+    """Return the columns of one factor and their best constants: mean, log probabilities, or log-odds of class 1."""
     values, present = torch.tensor(target.values), torch.tensor(target.present)
     if not target.classes:
         values = torch.where(present, values, 0).float()
@@ -100,7 +100,7 @@ def _wanted(target: Target) -> tuple[Tensor, Tensor]:
 
 
 def guesses(columns: Columns, scores_NC: Tensor) -> Tensor:
-    """The probability of each class, or the measurement itself [N, C]."""
+    """Return the probability of each class, or the predicted number [N, C]."""
     guess_NC = torch.empty_like(scores_NC)
     for part, classes in zip(columns.slices, columns.classes):
         scores = scores_NC[:, part]
@@ -109,13 +109,13 @@ def guesses(columns: Columns, scores_NC: Tensor) -> Tensor:
 
 
 def _softmax(scores_NV: Tensor) -> Tensor:
-    """torch's own takes 40 ns a number on a CPU where V is small."""
+    """Return the softmax; torch.softmax takes 40 ns per entry on a CPU if V is small."""
     p_NV = (scores_NV - scores_NV.amax(1, keepdim=True)).exp_()
     return p_NV.div_(p_NV.sum(1, keepdim=True))
 
 
 def leaf_places(lefts: list[Tensor]) -> Tensor:
-    """Where the leaf of each row and column lies in a matrix [8, C] laid flat."""
+    """Return the flat index of the leaf of each row and column in a matrix [8, C]."""
     columns = lefts[0].shape[1]
     place = torch.arange(columns, device=lefts[0].device) + columns * lefts[0]
     for depth, left in enumerate(lefts[1:], 1):
@@ -124,39 +124,39 @@ def leaf_places(lefts: list[Tensor]) -> Tensor:
 
 
 def leaf_sums(values_NC: Tensor, place_NC: Tensor) -> Tensor:
-    """The sum of the values in each leaf of each column, [8, C]."""
+    """Return the sum of the values in each leaf of each column, [8, C]."""
     columns = values_NC.shape[1]
-    if values_NC.is_cuda:  # adding in any order, as scatter does there, would not give the same sums twice
+    if values_NC.is_cuda:  # scatter_add_ is not deterministic on CUDA
         return torch.stack([torch.where(place_NC // columns == leaf, values_NC, 0).sum(0) for leaf in range(8)])
     return values_NC.new_zeros(8 * columns).scatter_add_(0, place_NC.view(-1), values_NC.view(-1)).view(8, columns)
 
 
 def spread(values_8C: Tensor, place_NC: Tensor) -> Tensor:
-    """The value of each row's leaf [N, C]."""
+    """Return the value of the leaf of each row [N, C]."""
     return values_8C.view(-1).index_select(0, place_NC.view(-1)).view(place_NC.shape)
 
 
 def newton_step(columns: Columns, guess_NC: Tensor, block: Block, place_NC: Tensor) -> Tensor:
-    """The values of the leaves [8, C]: residuals by curvature, p (1 - p) for classes and 1 for measurements."""
+    """Return the leaf values [8, C]: residuals / curvature, which is p (1 - p) for classes and 1 for numbers."""
     curved_C, p_NC = columns.curved[block.part], guess_NC[:, block.part]
     bend_NC = torch.addcmul(1 - curved_C, p_NC, torch.addcmul(curved_C, curved_C, p_NC, value=-1))
     if block.present is not None:
         bend_NC *= block.present
     bend_8C = leaf_sums(bend_NC, place_NC)
-    # A leaf that is fitted to the last bit has no curvature left, and nothing to add.
+    # A perfectly fitted leaf has curvature 0 and gets value 0.
     step_8C = torch.where(bend_8C > 1e-30, leaf_sums(block.residual, place_NC) / bend_8C, 0)
     return step_8C * columns.step[block.part]
 
 
 @torch.inference_mode()
 def _boost(codes: Sorted, columns: Columns, test_falling_ND: Tensor, stages: int, seed: int) -> tuple[Tensor, Tensor]:
-    """The gain of each code in the trees of each column [D, C], and the scores of the test rows [N, C]."""
+    """Return the gain of each code in the trees of each column [D, C] and the scores of the test rows [N, C]."""
     device, (rows, width) = columns.first.device, columns.wanted.shape
     present = torch.ones(rows, 1, device=device, dtype=_FLOAT) if columns.present is None else columns.present
     counts_DBC = sums_below(codes, bag_sums(codes, present)).expand(-1, -1, width)
     train_NC, test_NC = columns.first.repeat(rows, 1), columns.first.repeat(len(test_falling_ND), 1)
     gain_DC = torch.zeros(codes.rows.shape[0], width, dtype=torch.float64, device=device)
-    # The same numbers for every factor, so that none depends on which others are there.
+    # The same random numbers for every factor, so that no factor depends on which others are fitted.
     generators = [torch.Generator().manual_seed(seed) for _ in columns.slices]
     if device.type == "cpu":
         width = -(-width // -(-width // _WIDTH))  # parts of about equal size
@@ -180,7 +180,7 @@ def _boost(codes: Sorted, columns: Columns, test_falling_ND: Tensor, stages: int
 
 
 def _groups(targets: list[Target], device: torch.device) -> list[list[int]]:
-    """The factors that are boosted side by side."""
+    """Return the groups of factors that are boosted together."""
     rows = len(targets[0].values)
     most = max(1, _MANY // rows) if device.type == "cuda" else _GROUP
     groups: list[list[int]] = []
@@ -204,10 +204,10 @@ def boost(
     seed: int = 0,
     device: str | torch.device | None = None,
 ) -> Boosted:
-    """Boosted trees for every factor: how much each code was used, and the predictions for the test rows."""
+    """Fit boosted trees for every factor; return the importance of the codes and the scores of the test rows."""
     place = torch.device(device or "cpu")
     alive = np.flatnonzero(np.ptp(train_ND, axis=0) > 0)
-    # Without any code that varies the first one stands for all: it cannot be split, so nothing is learnt.
+    # If no code varies, the first one is used: it cannot be split, so the trees stay constant.
     used = alive if len(alive) else np.arange(1)
     codes = sort_codes(train_ND[:, used], bins=bins, device=place)
     ranks_ND = value_ranks(train_ND[:, used], test_ND[:, used])
@@ -224,5 +224,5 @@ def boost(
             scores[k][:] = scores_NC[:, part].cpu().numpy()
 
     groups = _groups(targets, place)
-    parallel_map(fit, sorted(groups, key=lambda group: -sum(targets[k].columns for k in group)))  # the longest first
+    parallel_map(fit, sorted(groups, key=lambda group: -sum(targets[k].columns for k in group)))  # longest first
     return Boosted(importance_DK, scores)

@@ -1,4 +1,4 @@
-"""Predicting every factor from the codes: which codes were used for it, and how well it went on other rows.
+"""Predict each factor from the codes: importance of the codes and accuracy on test rows.
 
 Shape letters: N rows, D codes, K factors, V classes, M test rows.
 """
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.errors import UserError
+from unweave.errors import check_choice
 from unweave.metrics.inputs import (
     Array,
     FactorTypes,
@@ -27,14 +27,14 @@ from unweave.metrics.solvers.boosting import Target, boost
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, fit_logistics, standardize
 
 PREDICTORS = ("gbt", "forest", "lasso", "logistic", "logistic_cv")
-_TREES = 10  # of a forest: ubisoft-laforge's number
-_ALPHA = 0.02  # of the lasso: qedr's and InfoGAN-CR's number
-_STRENGTHS = (0.01, 1.0, 100.0, 10_000.0)  # that cross-validation chooses from
-_FOLDS, _VALIDATED = 3, 1_000  # parts of the train rows, and how many rows at most
+_TREES = 10  # of a forest, as in the code of ubisoft-laforge
+_ALPHA = 0.02  # of the lasso, as in qedr and InfoGAN-CR
+_STRENGTHS = (0.01, 1.0, 100.0, 10_000.0)  # candidates of the cross-validation
+_FOLDS, _VALIDATED = 3, 1_000  # of the cross-validation: folds and largest number of rows
 
 
 class Split(NamedTuple):
-    """Rows to learn from, rows to test on, and the factors that vary among the first."""
+    """Train rows, test rows, and the factors that vary among the train rows."""
 
     train: MetricInputs
     test: MetricInputs
@@ -42,40 +42,40 @@ class Split(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What predictors found, for the factors of the split."""
+    """Result of predicting the factors of a split."""
 
-    importance: Floats  # [D, K], not negative; a column sums to 1, or to 0 if no code was of use
-    accuracy: Floats  # [K], on the test rows: the share predicted right, R^2 of measurements; NaN without test rows
+    importance: Floats  # [D, K], not negative; a column sums to 1, or to 0 if no code was used
+    accuracy: Floats  # [K], on the test rows; R^2 of continuous factors; NaN without test rows
 
 
 def read_split(
     codes: Array, factors: Array, *, test: tuple[Array, Array] | None, seed: int, factor_types: FactorTypes
 ) -> Split:
-    """The checked tables; without `test` the rows are divided 2 to 1 by the seed."""
+    """Return the checked tables; without `test` a random 2:1 split of the rows."""
     table = read_table(codes, factors, factor_types=factor_types)
-    varying_factors(table)  # a table in which no factor varies is refused; that the train rows miss it is bad luck
+    varying_factors(table)  # raises if no factor varies; none may vary among the train rows
     train, held_out = read_test(table, test, seed)
     return Split(train, held_out, learnable(train))
 
 
 def learnable(train: MetricInputs) -> list[int]:
-    """The factors that take more than one value; possibly none."""
+    """Return the factors with more than one value, possibly none."""
     low_K, high_K = np.fmin.reduce(train.factors, axis=0), np.fmax.reduce(train.factors, axis=0)
     return [int(k) for k in np.flatnonzero(high_K > low_K)]
 
 
 class Factor(NamedTuple):
-    """One factor, where it is present."""
+    """The known values of one factor."""
 
     rows: Indices  # of the train table
-    values: Floats | Indices  # standardised measurements, or classes
+    values: Floats | Indices  # standardised numbers, or classes
     test_rows: Indices
     test_values: Floats | Indices
-    classes: int  # 0 for measurements
+    classes: int  # 0 for numbers
 
 
 def read_factor(split: Split, k: int, *, as_number: bool = False) -> Factor:
-    """Factor k as classes, or as measurements of mean 0 and deviation 1 if it is continuous or `as_number`."""
+    """Return factor k as classes, or as standardised numbers if it is continuous or `as_number`."""
     train, test = split.train, split.test
     if train.factor_types[k] == "discrete" and not as_number:
         (rows, labels), (test_rows, test_labels) = classes(train, k), classes(test, k, like=train)
@@ -86,7 +86,7 @@ def read_factor(split: Split, k: int, *, as_number: bool = False) -> Factor:
 
 
 def accuracy(factor: Factor, guess_m: Floats | Indices) -> float:
-    """The share of test rows guessed right; of measurements the share of variance explained, 0 if none is."""
+    """Return the accuracy on the test rows, or R^2 (at least 0) for numbers; NaN without test rows."""
     if not len(factor.test_values):
         return np.nan
     if factor.classes:
@@ -103,8 +103,7 @@ def shares(importance_D: Floats) -> Floats:
 
 def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> Fit:
     """Predict each factor of the split from all codes."""
-    if predictor not in PREDICTORS:
-        raise UserError(f"predictor: '{predictor}' is unknown; accepted are {', '.join(PREDICTORS)}")
+    check_choice("predictor", predictor, PREDICTORS)
     if not split.factors:
         return Fit(np.zeros((split.train.codes.shape[1], 0)), np.zeros(0))
     if predictor == "gbt":
@@ -121,7 +120,7 @@ def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> F
 
 
 def _fit_boosted(split: Split, seed: int, device: Any) -> Fit:
-    """All factors at once."""
+    """Fit all factors at once."""
     found = [read_factor(split, k) for k in split.factors]
     targets = [_target(factor, len(split.train.codes)) for factor in found]
     boosted = boost(split.train.codes, targets, split.test.codes, seed=seed, device=device)
@@ -154,7 +153,7 @@ def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: A
     from sklearn.linear_model import Lasso
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a factor that is an exact line of the codes
+        warnings.simplefilter("ignore", ConvergenceWarning)  # for a factor that is linear in the codes
         model = Lasso(alpha=_ALPHA).fit(train, factor.values)
     return np.abs(model.coef_), _predict(model, test)
 
@@ -178,14 +177,14 @@ def _fit_validated(train: Floats, factor: Factor, test: Floats, seed: int, devic
 
 
 def best_strength(train: Floats, factor: Factor, seed: int, device: Any = None) -> float:
-    """The strength whose regressions of two thirds of the rows predict the last third best, the weakest of equals."""
+    """Return the strength with the highest cross-validated accuracy, the smallest of equals."""
     rows = np.random.default_rng(seed).permutation(len(train))[:_VALIDATED]
     codes, labels = train[rows], _labels(factor)[rows]
-    learnt = np.ones((_FOLDS, len(rows)))
+    used = np.ones((_FOLDS, len(rows)))
     for fold, held_out in enumerate(np.array_split(np.arange(len(rows)), _FOLDS)):
-        learnt[fold, held_out] = 0.0
-    learnt = learnt[learnt.any(axis=1)]  # a single row leaves nothing to learn from
-    counts, strengths = np.repeat(learnt, len(_STRENGTHS), axis=0), np.tile(_STRENGTHS, len(learnt))
+        used[fold, held_out] = 0.0
+    used = used[used.any(axis=1)]  # with a single row a fold has no train rows
+    counts, strengths = np.repeat(used, len(_STRENGTHS), axis=0), np.tile(_STRENGTHS, len(used))
     found = fit_logistics(codes, labels, factor.classes, counts, strengths, device=device)
     right = [
         ((class_scores(weights, codes).argmax(axis=1) == labels) & (count == 0)).sum()

@@ -1,16 +1,15 @@
-"""Many small regression trees at once, one for each column of a matrix of residuals.
+"""Grow many regression trees of depth 3 together, one for each column of a matrix of residuals.
 
-A tree of depth 3 asks, three times over, which code and which value divide the rows of a node so that the
-squared residuals shrink most. All trees grow side by side. The sums of residuals in every bin of every
-code are sums of rows of one matrix, which torch adds at the speed of memory, on a CPU and on a GPU alike.
-The bins only say where to look: the rows around the best bin edge, and those next to the edges of the node
-itself (where a single row makes the largest difference), are then tried one by one.
+Each split chooses the code and the value that reduce the squared residuals of a node most. Candidate splits are first
+compared at bin edges: the sums of residuals per bin are sums of rows of one matrix, which is fast on a CPU and on a
+GPU. Then the rows around the best bin edge, and around the edges of the node itself (where a single row makes the
+largest difference), are tried one by one.
 
-The nodes of one level are numbered by the ways that lead to them: 1 is left at the first split, 2 left at
-the second, and their sum left at both.
+The nodes of one level are numbered by the splits that lead to them: add 1 if left at the first split, 2 if left at
+the second.
 
 Shape letters: N rows, D codes, B bins, C columns (trees), S nodes of one level, G cells (S times C, the nodes
-of all trees), Q places in a code looked at closely, W rows looked at there.
+of all trees), Q positions examined per cell, W rows examined at each.
 """
 
 from __future__ import annotations
@@ -26,28 +25,28 @@ from torch.nn.functional import embedding_bag
 from unweave.metrics.inputs import Floats, Indices
 
 BINS = 128
-_BAG = 4095  # rows added up at once: two counts up to this fit into one float32 without rounding
-_PIECE = 80_000  # numbers that an operation on a CPU handles at once: some such matrices fit a core's cache
-_CLOSE = 32  # rows tried one by one on each side of a promising place
-_TIE = 1e-5  # splits whose gains differ by less than this share are equally good, and chance decides
+_BAG = 4095  # rows summed at once: two counts up to this fit into one float32 without rounding
+_PIECE = 80_000  # entries per operation on a CPU; several such matrices fit into the cache of a core
+_CLOSE = 32  # rows tried on each side of a position
+_TIE = 1e-5  # splits with a smaller relative difference of gain are ties, which are broken at random
 
 
 class Sorted(NamedTuple):
-    """The train rows in the order of each code, and the bins along that order."""
+    """The train rows sorted by each code, and the bins of that order."""
 
-    falling: Tensor  # [N, D] float, minus the number of a row's value among the different values of the code
+    falling: Tensor  # [N, D] float, minus the rank of a value among the distinct values of the code
     rows: Tensor  # [D, N], the rows in increasing order
     order: Tensor  # [D, N], their ranks
-    ends: Tensor  # [D, B], the place in the order of the last row of each bin
-    starts: Tensor  # where each bag begins in `rows` laid flat: a bin, or a part of one of at most _BAG rows
-    parts: Tensor | None  # where the bags of each bin begin, if some bin has several
+    ends: Tensor  # [D, B], the position in the order of the last row of each bin
+    starts: Tensor  # where each bag starts in the flattened `rows`: a bin, or a part of one of at most _BAG rows
+    parts: Tensor | None  # where the bags of each bin start, if some bin has several
 
 
 def bin_places(rows: int, bins: int) -> Indices:
-    """The places where bins should end among sorted rows: wide in the middle, single rows at both ends.
+    """Return the positions of bin ends among sorted rows: wide bins in the middle, single rows at both ends.
 
-    A split that cuts off few rows gains or loses with each of them, so a bin near an end holds a fixed
-    share of the rows beyond it. Bins up to place p: p / width + log(1 + growth p) / growth.
+    The gain of a split that separates few rows depends on each of them, so a bin near an end contains a fixed share of
+    the rows beyond it. Number of bins up to position p: p / width + log(1 + growth p) / growth.
     """
     growth = 3 * np.log(rows) / bins
     p = np.arange(rows // 2 + 1)
@@ -58,7 +57,7 @@ def bin_places(rows: int, bins: int) -> Indices:
 
 
 def bin_ends(order_N: Indices, bins: int) -> Indices:
-    """The places of the last rows of the bins of one code: at every value, or at the value next to `bin_places`."""
+    """Return the last positions of the bins of one code: those of each value, or of values next to `bin_places`."""
     last = np.flatnonzero(np.diff(order_N, append=-1))  # of each value
     if len(last) > bins:
         last = np.unique(last[np.searchsorted(last, np.append(bin_places(len(order_N), bins), len(order_N) - 1))])
@@ -66,7 +65,7 @@ def bin_ends(order_N: Indices, bins: int) -> Indices:
 
 
 def value_ranks(train_ND: Floats, codes_ND: Floats) -> Indices:
-    """Which of the different values of each code in `train` a row has, or is nearest to [N, D]."""
+    """Return the rank of the equal or nearest value among the distinct values of each code in `train` [N, D]."""
     ranks = []
     for train_N, code_N in zip(train_ND.T, codes_ND.T):
         values = np.unique(train_N)
@@ -82,7 +81,7 @@ def sort_codes(codes_ND: Floats, *, bins: int, device: torch.device) -> Sorted:
     ends_DB = np.full((len(found), max(map(len, found))), len(codes_ND) - 1)
     for row, ends in zip(ends_DB, found):
         row[: len(ends)] = ends
-    count = np.diff(ends_DB, axis=1, prepend=-1).ravel()  # 0 in what fills up the shorter lists
+    count = np.diff(ends_DB, axis=1, prepend=-1).ravel()  # 0 in the padding of shorter lists
     pieces = np.maximum(1, -(-count // _BAG))
     first = np.cumsum(pieces) - pieces
     starts = np.repeat(np.cumsum(count) - count, pieces) + _BAG * (np.arange(pieces.sum()) - np.repeat(first, pieces))
@@ -98,31 +97,31 @@ def sort_codes(codes_ND: Floats, *, bins: int, device: torch.device) -> Sorted:
 
 
 def bag_sums(codes: Sorted, values_NG: Tensor) -> Tensor:
-    """The sum of the values over the rows of each bag."""
+    """Return the sum of the values over the rows of each bag."""
     return embedding_bag(codes.rows.view(-1), values_NG, codes.starts, mode="sum")
 
 
 def sums_below(codes: Sorted, sums: Tensor) -> Tensor:
-    """The sum over each bin of each code and those before it [D, B, G], from the sums of the bags."""
+    """Return the cumulative sums over the bins of each code [D, B, G], from the sums of the bags."""
     if codes.parts is not None:
         sums = embedding_bag(torch.arange(len(sums), device=sums.device).int(), sums, codes.parts, mode="sum")
     return sums.view(*codes.ends.shape, -1).cumsum(1)
 
 
 def look_up(table: Tensor, entry: Tensor) -> Tensor:
-    """Entries of a matrix laid flat; three times as fast on a CPU as table.view(-1)[entry]."""
+    """Return entries of a flattened matrix; three times as fast on a CPU as table.view(-1)[entry]."""
     return table.view(-1).index_select(0, entry.flatten()).view(entry.shape)
 
 
 class Residuals(NamedTuple):
-    """What the trees are to explain, `wanted - guess`, where `present` is 1 (everywhere if it is None), all [N, C]."""
+    """Targets of the trees: `wanted - guess` if `present` is 1 (everywhere if it is None), all [N, C]."""
 
     wanted: Tensor
     guess: Tensor
     present: Tensor | None
 
     def at(self, entry: Tensor, member: Tensor) -> Tensor:
-        """The residuals of some entries of the matrix laid flat, 0 for those that are no members."""
+        """Return the residuals of some entries of the flattened matrix, 0 for those that are not members."""
         return look_up(self.wanted, entry).sub_(look_up(self.guess, entry)).mul_(member)
 
     def columns(self, part: slice) -> tuple[Tensor, Tensor | None]:
@@ -134,41 +133,41 @@ class Residuals(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some of the trees, few enough that their columns stay in a core's cache."""
+    """Some of the trees, few enough that their columns stay in the cache of a core."""
 
     part: slice  # which columns
     residual: Tensor  # [N, C]
     present: Tensor | None
-    lefts: list[Tensor]  # for each level so far 1 where a row went left, else 0
+    lefts: list[Tensor]  # for each level so far 1 if a row went left, else 0
 
 
 class Level(NamedTuple):
-    """The best splits of the nodes of one level [G]: left go the rows whose rank in `code` is `rank` or less."""
+    """The best splits of the nodes of one level [G]: rows with a rank in `code` of at most `rank` go left."""
 
     code: Tensor
     rank: Tensor
     place: Tensor  # of the last row that goes left, in the order of the code
-    gain: Tensor  # by how much the split lowers the sum of squared residuals
+    gain: Tensor  # decrease of the sum of squared residuals
 
 
 class Place(NamedTuple):
-    """A place in the order of a code, and what of each node lies before it [G]."""
+    """A position in the order of a code, with the residuals and rows of each node before it [G]."""
 
     code: Tensor
     place: Tensor
-    residual: Tensor  # summed
-    rows: Tensor  # how many
+    residual: Tensor  # sum
+    rows: Tensor  # number
 
 
 def split_gains(sums: Tensor, counts: Tensor, total: Tensor, rows: Tensor) -> Tensor:
-    """The gain of splits that leave `sums` and `counts` on one side."""
-    room = (rows - counts).mul_(counts).clamp_min_(0.5)  # on a side without rows the difference is 0, and so the gain
+    """Return the gain of splits with `sums` and `counts` on one side."""
+    product = (rows - counts).mul_(counts).clamp_min_(0.5)  # if a side has no rows, the gain is 0
     difference = torch.addcmul(sums, counts, total / rows.clamp_min(1), value=-1)
-    return difference.square_().mul_(rows).div_(room)
+    return difference.square_().mul_(rows).div_(product)
 
 
 def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: Tensor) -> Place:
-    """The best place to split each node among the ends of bins; `noise` chooses between codes that tie."""
+    """Return the best bin end to split each node at; `noise` breaks ties between codes."""
     gain_DBG = split_gains(sums_DBG, counts_DBG, sums_DBG[:, -1:], counts_DBG[:, -1:])
     best_DG = gain_DBG.amax(1)
     tied = best_DG >= best_DG.amax(0) * (1 - _TIE)
@@ -181,7 +180,7 @@ def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: T
 def look_closely(
     codes: Sorted, residuals: Residuals, levels: list[Level], places: list[Place], total: Tensor, rows: Tensor
 ) -> Level:
-    """The best split of each node among the single rows around some places."""
+    """Return the best split of each node among the rows around some positions."""
     code, place, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
     last, columns = codes.rows.shape[1] - 1, residuals.guess.shape[1]
     at = place[..., None] + torch.arange(1 - _CLOSE, _CLOSE + 2, device=code.device)  # [Q, G, W + 1]
@@ -202,7 +201,7 @@ def look_closely(
 
 
 def in_node(falling_ND: Tensor, levels: list[Level], row_QGW: Tensor, columns: int) -> Tensor:
-    """Whether the splits above lead a row into the node of its cell [Q, G, W]."""
+    """Return True for rows that the splits above lead into the node of their cell [Q, G, W]."""
     member = torch.ones_like(row_QGW, dtype=torch.bool)
     for split, is_left in above(levels, row_QGW.shape[1], columns):
         falling = look_up(falling_ND, row_QGW * falling_ND.shape[1] + split.code[:, None])
@@ -211,9 +210,9 @@ def in_node(falling_ND: Tensor, levels: list[Level], row_QGW: Tensor, columns: i
 
 
 def _choose(code: Tensor, at: Tensor, ranks: Tensor, counts: Tensor, gain: Tensor) -> Level:
-    """The best of the places looked at; the limit lies halfway to the next row of the node."""
+    """Return the best of the examined positions; the threshold is halfway to the next row of the node."""
     best, step = gain.max(-1)  # [Q, G]
-    # The first place keeps its lead unless another is clearly better: it was chosen by chance among equals.
+    # The first position was chosen at random among ties and is kept unless another one is clearly better.
     best[1:] *= 1 - _TIE
     best, q = best.max(0)
     cell = torch.arange(len(q), device=q.device)
@@ -226,7 +225,7 @@ def _choose(code: Tensor, at: Tensor, ranks: Tensor, counts: Tensor, gain: Tenso
 
 
 def above(levels: list[Level], cells: int, columns: int) -> Iterator[tuple[Level, Tensor]]:
-    """The splits that lead to the nodes of the next level: for each level above, its splits and whether left [G]."""
+    """Yield, for each level above, the splits that lead to the nodes of the next level, and True for left [G]."""
     for depth, level in enumerate(levels):
         cell = torch.arange(cells, device=level.code.device)
         node = cell // columns
@@ -235,7 +234,7 @@ def above(levels: list[Level], cells: int, columns: int) -> Iterator[tuple[Level
 
 
 def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tensor) -> list[Place]:
-    """Where the splits above cut the nodes off: all of a node lies before that place, or nothing."""
+    """Return the edges of the nodes: positions of the splits above, with all or no rows of a node before them."""
     return [
         Place(split.code, split.place, total * is_left, rows * is_left)
         for split, is_left in above(levels, len(rows), columns)
@@ -243,20 +242,20 @@ def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tenso
 
 
 def row_pieces(values_NC: Tensor) -> list[slice]:
-    """Rows in pieces that a core's cache holds several of; a GPU takes them all at once."""
+    """Return slices of the rows, several of which fit into the cache of a core; all rows at once on a GPU."""
     rows, columns = values_NC.shape
     length = rows if values_NC.is_cuda else max(1, _PIECE // columns)
     return [slice(start, start + length) for start in range(0, rows, length)]
 
 
 def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]) -> Tensor:
-    """1 where a row goes left in the node that it is in, else 0 [N, C]; `lefts` says so of the levels above."""
+    """Return 1 if a row goes left in its node, else 0 [N, C]; `lefts` has the same of the levels above."""
     codes = level.code.view(2 ** len(lefts), -1)[:, part]
     limits = (level.rank.to(falling_ND.dtype) + 1).view(2 ** len(lefts), -1)[:, part]
     found_NC = falling_ND.new_empty(len(falling_ND), codes.shape[1])
     for rows in row_pieces(found_NC):
         falling = falling_ND[rows]
-        # Ranks are whole numbers, so limit + 1 - rank, cut to 0..1, is a comparison, and faster than one on a CPU.
+        # Ranks are integers, so limit + 1 - rank, clamped to 0..1, is a comparison, which is faster on a CPU.
         masks = [falling.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in zip(codes, limits)]
         for left in lefts:
             masks = [at_right.lerp_(at_left, left[rows]) for at_right, at_left in zip(masks[::2], masks[1::2])]
@@ -265,7 +264,7 @@ def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]
 
 
 def left_sums(codes: Sorted, block: Block) -> tuple[Tensor, Tensor]:
-    """The residuals and the rows that go left, added up over the bags of each of the 1 or 2 nodes [.., G]."""
+    """Return the residuals and the rows that go left, summed over the bags, for each of the 1 or 2 nodes [.., G]."""
     left = block.lefts[-1] if block.present is None else block.lefts[-1] * block.present
     if len(block.lefts) == 1:
         return bag_sums(codes, block.residual * left), bag_sums(codes, left)
@@ -282,7 +281,7 @@ def left_sums(codes: Sorted, block: Block) -> tuple[Tensor, Tensor]:
 
 
 def next_level(codes: Sorted, blocks: list[Block], sums_DBG: Tensor, counts_DBG: Tensor) -> tuple[Tensor, Tensor]:
-    """The residuals and the rows below each bin in the nodes that the last splits made."""
+    """Return the cumulative residuals and rows of each bin in the nodes below the last splits."""
     nodes = 2 ** (len(blocks[0].lefts) - 1)
     found = zip(*(left_sums(codes, block) for block in blocks))
     joined = [torch.cat([part.unflatten(1, (nodes, -1)) for part in parts], 2).flatten(1) for parts in found]
@@ -294,7 +293,7 @@ def next_level(codes: Sorted, blocks: list[Block], sums_DBG: Tensor, counts_DBG:
 def grow(
     codes: Sorted, residuals: Residuals, counts_DBC: Tensor, noise: Tensor, *, width: int
 ) -> tuple[list[Level], list[Block]]:
-    """A tree of depth 3 for each column: its splits, and the columns in blocks of `width` with where the rows went.
+    """Grow a tree of depth 3 per column; return the splits, and blocks of `width` columns with the paths of rows.
 
     `counts_DBC` are the rows present below each bin, the same for all trees; `noise` is [D, 7 C].
     """
@@ -318,7 +317,7 @@ def grow(
 
 
 def follow(falling_ND: Tensor, levels: list[Level], part: slice) -> list[Tensor]:
-    """For each level 1 where a row goes left, else 0 [N, C], in some of the columns."""
+    """Return for each level 1 if a row goes left, else 0 [N, C], in some of the columns."""
     lefts: list[Tensor] = []
     for level in levels:
         lefts.append(goes_left(falling_ND, level, part, lefts))
