@@ -1,9 +1,9 @@
 import pytest
 import torch
 from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+from raises import raises
 
 from unweave.contract import DataInfo, Part
-from unweave.errors import UserError
 from unweave.methods.aae_cluster import AAECluster
 from unweave.metrics import cluster_error
 from unweave.nn.heads import batch_heads
@@ -91,11 +91,11 @@ def test_code_is_style_then_clusters_and_an_image_is_encoded_by_itself():
     assert torch.equal(found.cluster(c.batch.x), whole[:, 3:])
 
 
-def test_refusals():
+def test_user_errors():
     data = DataInfo((1, 8, 8), 10)
-    with pytest.raises(UserError, match="clusters 1 is too small; use 2 or more"):
+    with raises("clusters", value=1):
         AAECluster(data, net="small", clusters=1)
-    with pytest.raises(UserError, match="latents 0 is too small; use 1 or more"):
+    with raises("latents", value=0):
         AAECluster(data, net="small", latents=0)
 
 

@@ -1,9 +1,9 @@
 import pytest
 import torch
 from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+from raises import raises
 
 from unweave.contract import DataInfo
-from unweave.errors import UserError
 from unweave.methods.aae_reduce import AAEReduce
 from unweave.metrics import cluster_error
 from unweave.ops.separation import repulsion
@@ -96,12 +96,12 @@ def test_representation_is_the_sum():
         assert torch.equal(found.classify(x)[0] if labels else found.cluster(x), chances)
 
 
-def test_refusals():
-    with pytest.raises(UserError, match="clusters 5 does not fit the labels, which have 4 classes; leave it 0"):
+def test_user_errors():
+    with raises("clusters", value=5):
         AAEReduce(DataInfo((1, 8, 8), 10, (4,)), net="small", clusters=5)
-    with pytest.raises(UserError, match="2 factors where the method needs the labels of one factor"):
+    with raises("supervision"):
         AAEReduce(DataInfo((1, 8, 8), 10, (4, 3)), net="small")
-    with pytest.raises(UserError, match="clusters 1 is too small; use 2 or more"):
+    with raises("clusters", value=1):
         AAEReduce(DataInfo((1, 8, 8), 10), net="small", clusters=1)
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
 from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+from raises import raises
 
 import unweave as uw
 from unweave.contract import DataInfo, Part
-from unweave.errors import UserError
 from unweave.methods.aae_semi import AAESemi
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
@@ -84,14 +84,13 @@ def test_code_is_style_then_class():
     assert found.decode(code).shape == x.shape
 
 
-def test_one_labelled_factor_is_wanted():
-    said = "supervision gives .* where the method needs the labels of one factor"
+def test_user_errors():
     for labels in ((), (3, 4)):
-        with pytest.raises(UserError, match=said):
+        with raises("supervision"):
             AAESemi(DataInfo((1, 8, 8), 10, labels), net="small")
-    with pytest.raises(UserError, match="the method needs labelled, labels; give e.g."):
+    with pytest.raises(uw.UserError):
         uw.train("aae_semi", "digits", net="small", steps=1)
-    with pytest.raises(UserError, match="latents 0 is too small; use 1 or more"):
+    with raises("latents", value=0):
         AAESemi(DataInfo((1, 8, 8), 10, (3,)), net="small", latents=0)
 
 

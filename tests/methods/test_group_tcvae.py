@@ -3,13 +3,13 @@ import functools
 import numpy as np
 import pytest
 import torch
+from raises import raises
 from torch import nn
 from torch.distributions import Independent, Normal, kl_divergence
 
 import unweave as uw
 from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
-from unweave.errors import UserError
 from unweave.methods.group_tcvae import GroupTCVAE
 from unweave.nn.discriminator import Discriminator
 from unweave.ops.permutation import LEVELS, permute_blocks
@@ -188,16 +188,16 @@ def test_content_is_what_it_is_told(content, other, monkeypatch, tmp_path):
     assert found[0, 1 - place] < 0.25 and found[1, place] < 0.25
 
 
-def test_the_code_has_two_parts_and_arguments_are_checked():
+def test_parts_and_user_errors():
     info = DataInfo((1, 8, 8), 10)
     method = GroupTCVAE(info, latents=5, net="small")
     assert [(part.name, part.size) for part in method.representation().parts] == [("content", 2), ("style", 3)]
-    with pytest.raises(UserError, match="level 'all' is unknown; use one of inter, inter_intra_one, inter_intra_all"):
+    with raises("level", value="all", accepted=["inter", "inter_intra_one", "inter_intra_all"]):
         GroupTCVAE(info, net="small", level="all")
-    with pytest.raises(UserError, match="content 5 is out of range"):
+    with raises("content", value=5):
         GroupTCVAE(info, latents=5, net="small", content=5)
     hyper = GroupTCVAE.Hyper(torch.tensor(1.0), torch.tensor(1.0))
     few = Batch(x=torch.zeros(1, 1, 8, 8), pair=torch.zeros(1, 1, 8, 8), shared=torch.zeros(1, dtype=torch.int64))
     noise = {"eps": torch.zeros(1, 5), "eps_pair": torch.zeros(1, 5), "perm": torch.zeros(1)}
-    with pytest.raises(UserError, match="batch 1 is too small for the 2 blocks of level 'inter'"):
+    with raises("batch", value=1):
         method(few, noise, hyper, torch.tensor(0))

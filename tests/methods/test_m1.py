@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
 import unweave as uw
 from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
-from unweave.errors import UserError
 from unweave.methods.m1 import M1, M1Classifier
 
 INFO = DataInfo((1, 8, 8), 100, (3,), 20)
@@ -129,14 +129,14 @@ def test_the_second_stage_among_others_is_the_second_stage_alone(tmp_path):
     torch.testing.assert_close(together[1].method._scores(images), alone.method._scores(images), rtol=1e-3, atol=1e-4)
 
 
-def test_what_is_not_accepted():
-    with pytest.raises(UserError, match="classifier 'svm' is unknown; use one of tsvm, regression"):
+def test_user_errors():
+    with raises("classifier", value="svm", accepted=["tsvm", "regression"]):
         M1(INFO, net="small", classifier="svm")
-    with pytest.raises(UserError, match="width 0 is out of range; use a number above 0"):
+    with raises("width", value=0.0):
         M1(INFO, net="small", width=0.0)
-    with pytest.raises(UserError, match="the method needs labelled, labels"):
+    with pytest.raises(uw.UserError):
         uw.train("m1", "digits")
-    with pytest.raises(UserError, match="supervision gives those of 2 factors"):
+    with raises("supervision"):
         M1(INFO._replace(labels=(2, 3)), net="small")
-    with pytest.raises(UserError, match="supervision gives labels of 1 class; give those of a factor with 2 or more"):
+    with raises("supervision"):
         M1(INFO._replace(labels=(1,)), net="small")

@@ -2,10 +2,10 @@ import math
 
 import pytest
 import torch
+from raises import raises
 from torch.distributions import Bernoulli, Normal, kl_divergence
 
 from unweave.contract import Batch, DataInfo
-from unweave.errors import UserError
 from unweave.methods.ml_vae import MLVAE
 from unweave.nn.grouped import group_posterior
 from unweave.ops.sharing import product_of_gaussians
@@ -105,13 +105,13 @@ def test_variance_of_the_content_falls_with_every_member(grouped):
     assert (variances[1] < variances[0]).all() and (variances[2] < variances[1]).all()
 
 
-def test_the_split_is_checked():
+def test_user_errors():
     info = DataInfo((1, 8, 8), 10)
     assert MLVAE(info, latents=5, net="small").content == 2
     for content in (-1, 4, 9):
-        with pytest.raises(UserError, match=f"content {content} is out of range; use 1 to 3 of 4 latents"):
+        with raises("content", value=content):
             MLVAE(info, latents=4, net="small", content=content)
-    with pytest.raises(UserError, match="latents 1 is too small"):
+    with raises("latents", value=1):
         MLVAE(info, latents=1, net="small")
-    with pytest.raises(UserError, match="no group"):
+    with raises("images", value=[8, 8]):
         MLVAE(info, latents=2, net="small").encode_group(torch.zeros(8, 8))

@@ -143,7 +143,8 @@ def test_the_term_is_added_in_one_phase():
 
 @pytest.mark.parametrize("name", COMPOSE)
 def test_each_player_is_updated_by_its_own_loss(name):
-    _, config, cls, data = prepare(name, ROOMS, **LABELLED)
+    run = prepare(name, ROOMS, **LABELLED)
+    config, cls, data = run.config, run.cls, run.data
     method = build(cls, config, data)
     program, state = build_program(config, method, data), initial_state(method)
     after, logs = train_step(program, state)

@@ -4,11 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from unweave.errors import UserError
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.discriminator import Discriminator, adversarial_losses
-from unweave.nn.heads import batch_heads, check_minimum, heads
+from unweave.nn.heads import batch_heads, heads
 
 
 def test_contest_of_a_critic_without_an_opinion():
@@ -56,9 +55,3 @@ def test_an_encoder_without_norms_says_of_a_batch_what_it_says_of_each():
     auto.encoder = BatchNormEncoder(auto.encoder, hidden=False)
     found, state = batch_heads(auto, x, 2)
     assert not state and torch.equal(found.code, heads(auto, x, 2).code)
-
-
-def test_at_least():
-    assert check_minimum("clusters", 2, 2) == 2
-    with pytest.raises(UserError, match="clusters 1 is too small; use 2 or more"):
-        check_minimum("clusters", 1, 2)

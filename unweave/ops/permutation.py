@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.errors import UserError, check_choice
+from unweave.errors import check_choice, invalid
 
 LEVELS = ("inter", "inter_intra_one", "inter_intra_all")
 
@@ -43,7 +43,7 @@ def permute_blocks(z_BZ: Tensor, keys_B: Tensor, level: str, content: int) -> Te
     batch, latents = z_BZ.shape
     block_Z = level_blocks(level, content, latents, z_BZ.device)
     if batch < (blocks := count_blocks(level, content, latents)):
-        raise UserError(f"batch {batch} is too small for the {blocks} blocks of level '{level}'; use {blocks} or more")
+        raise invalid("batch", batch, f"at least {blocks}, the number of blocks of level '{level}'")
     place_B = torch.arange(batch, device=z_BZ.device)
     source_BZ = (place_B.unsqueeze(1) + block_Z) % batch
     return z_BZ.gather(0, keys_B.argsort(0)[source_BZ])

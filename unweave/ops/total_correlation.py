@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unweave.errors import UserError
+from unweave.errors import check_integer
 from unweave.ops.divergence import log_gaussian
 
 
@@ -29,8 +29,7 @@ def stratified_weights(batch: int, size: int, device: torch.device) -> Tensor:
     With M = B - 1: 1/N on the sample's own posterior, (N - M)/(N M) on one other, 1/M on the rest.
     Every row sums to 1. (The matrix in common use puts the 1/N into column 0 instead of the diagonal.)
     """
-    if not 2 <= batch <= size:
-        raise UserError(f"batch {batch} does not suit stratified sampling of {size} observations; use 2 to {size}")
+    check_integer("batch", batch, 2, size, context="stratified sampling")
     others = batch - 1
     weights = torch.full((batch, batch), 1.0 / others, device=device)
     row = torch.arange(batch, device=device)
