@@ -16,7 +16,6 @@ from unweave.cli.app import app
 from unweave.config.settings import all_settings
 from unweave.contract import all_phases
 from unweave.data import DATASETS, load_data
-from unweave.data.supervision import SUPERVISION_KINDS
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
@@ -144,17 +143,6 @@ def test_api_page_is_complete():
         name for row in re.findall(r"^\| (`.*?) \|", page, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     }
     assert listed == set(unweave.__all__) - {"Knob", "Trained"}
-
-
-def test_supervision_page_is_complete():
-    page = (REFERENCE / "supervision.md").read_text()
-    rows = table_rows(page, "Texts and batch fields")
-    assert [text for text, *_ in rows] == [kind.syntax for kind in SUPERVISION_KINDS]
-    assert all(
-        field in row[2] for row, kind in zip(rows, SUPERVISION_KINDS, strict=True) for field in kind.batch_fields
-    )
-    keywords = {(name, keyword) for name, keyword, _ in table_rows(page, "Keywords")}
-    assert keywords == {(kind.name, keyword) for kind in SUPERVISION_KINDS for keyword in kind.keywords}
 
 
 @pytest.mark.parametrize("name", METHODS)
