@@ -13,7 +13,7 @@ from torch import nn
 import unweave as uw
 from unweave.contract import Part, Representation
 from unweave.report import panels
-from unweave.report.charts.published_strips import PublishedRange, ScoreStrips, StripRow
+from unweave.report.charts.strips import PublishedRange, ScoreStrips, StripRow
 from unweave.report.panels import PANELS
 from unweave.report.views import NEEDS, ComparisonView, StudyTables, StudyView, SweepView, view_run
 

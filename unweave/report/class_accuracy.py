@@ -3,8 +3,6 @@
 Shape letters: N observations, V classes, L labels, Z latents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Overview of a data set: a contact sheet of its images and histograms of its factors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

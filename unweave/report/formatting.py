@@ -1,7 +1,5 @@
 """Numbers and names as text for readers."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Shape letters: B images, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Shape letters: Z latents, K factors.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from unweave.evaluation.evaluate import Evaluation

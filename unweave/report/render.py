@@ -1,7 +1,5 @@
 """The Jinja environment of all pages, and writing files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PNG files of traversals and reconstructions, for run folders and documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

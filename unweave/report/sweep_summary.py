@@ -40,6 +40,10 @@ class Group(NamedTuple):
         kept = self.runs.loc[self.runs["diverged"].isna(), name].astype(float)
         return kept[np.isfinite(kept)]
 
+    @property
+    def diverged(self) -> int:
+        return int(self.runs["diverged"].notna().sum())
+
 
 class Family(NamedTuple):
     """All groups of one method on one data set, ordered by setting."""
@@ -143,7 +147,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     for family in families(frame):
         for group in family.groups:
             row = {"method": family.method, "data": family.data, **group.runs.iloc[0][settings].to_dict()}
-            row |= {"n": len(group.runs), "diverged": int(group.runs["diverged"].notna().sum())}
+            row |= {"n": len(group.runs), "diverged": group.diverged}
             for name in scores:
                 row |= {f"{name}.{what}": value for what, value in statistics(group.scores(name)).items()}
             rows.append(row)
@@ -181,6 +185,16 @@ def leading_score(frame: pd.DataFrame) -> str | None:
     return next((name for name in names if sign(name) and np.isfinite(kept[name]).any()), None)
 
 
+def best_groups(found: Sequence[Family], score: str) -> list[Group]:
+    """Return for each data set the setting with the best median, if there are several settings."""
+    best = []
+    for data in dict.fromkeys(family.data for family in found):
+        groups = [g for f in found if f.data == data for g in f.groups if len(g.scores(score))]
+        if sign(score) and len(groups) > 1:
+            best.append(max(groups, key=lambda group: sign(score) * group.scores(score).median()))
+    return best
+
+
 def decimals(values: Sequence[float]) -> int:
     """Return the number of decimals to show: one more if all values are small."""
     return 3 if max((abs(value) for value in values if math.isfinite(value)), default=1.0) < 0.1 else 2
@@ -192,10 +206,7 @@ def decimals(values: Sequence[float]) -> int:
 class Ranked(NamedTuple):
     label: str
     values: np.ndarray
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.values))
+    median: float
 
 
 def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
@@ -203,8 +214,9 @@ def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
     if score is None:
         return ["No run has a score, so settings cannot be ranked."]
     single = len(found) == 1
-    groups = [Ranked(f.full_label(g, single), g.scores(score).to_numpy()) for f in found for g in f.groups]
-    groups = sorted((g for g in groups if len(g.values)), key=lambda g: -sign(score) * g.median)
+    labelled = [(family.full_label(g, single), g.scores(score)) for family in found for g in family.groups]
+    groups = [Ranked(label, scores.to_numpy(), float(scores.median())) for label, scores in labelled if len(scores)]
+    groups.sort(key=lambda g: -sign(score) * g.median)
     title = short_title(score)
     if not groups:
         return [f"No run has a value of {title}."]
@@ -260,16 +272,12 @@ def _variation(groups: Sequence[Ranked], title: str) -> str:
     )
     if len(groups) < MIN_SETTINGS or counts.sum() - len(groups) < MIN_SEEDS:
         return f"{numbers}; there are too few runs to tell which matters more."
-    return f"{numbers}: {_which_matters(seeds, math.sqrt(max(0.0, settings**2 - chance**2)))}."
+    excess = math.sqrt(max(0.0, settings**2 - chance**2))
+    larger, smaller = ("seed", "setting") if seeds > excess else ("setting", "seed")
+    if max(seeds, excess) > RATIO * min(seeds, excess):
+        return f"{numbers}: in these runs the {larger} matters more than the {smaller}."
+    return f"{numbers}: in these runs seed and setting matter about equally."
 
 
 def _two_digits(value: float) -> str:
     return f"{value:#.2g}".rstrip(".") if value < 100 else format_number(value, 0)
-
-
-def _which_matters(seeds: float, settings: float) -> str:
-    if seeds > RATIO * settings:
-        return "in these runs the seed matters more than the setting"
-    if settings > RATIO * seeds:
-        return "in these runs the setting matters more than the seed"
-    return "in these runs seed and setting matter about equally"

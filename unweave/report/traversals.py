@@ -3,8 +3,6 @@
 Shape letters: C channels, H height, W width, Z latents, S steps of a traversal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

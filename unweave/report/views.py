@@ -16,7 +16,7 @@ import pandas as pd
 from unweave.evaluation.evaluate import Evaluation, evaluate
 from unweave.model import TrainedModel, checkpoint_step, load
 from unweave.report.charts.curves import Curve, read_curves
-from unweave.report.charts.published_strips import ScoreStrips
+from unweave.report.charts.strips import ScoreStrips
 from unweave.report.class_accuracy import ClassAccuracy, class_accuracies
 from unweave.report.information import coordinate_names
 from unweave.report.sweep_summary import Family, check_frame, families, leading_score

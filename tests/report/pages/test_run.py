@@ -274,9 +274,11 @@ def test_comparison_sentences():
     scores = [{"mig": m, "factor_vae": f} for m, f in ((0.08, 0.5), (0.41, 0.9))]
     sentences = comparison_sentences(["A", "B"], scores, same_data=True)
     assert sentences[0] == "B has the higher MIG: 0.41 against 0.08 for A."
-    assert sentences[1].startswith("The FactorVAE score agrees: 0.90")
+    assert sentences[1].startswith("B has the higher FactorVAE score: 0.90")
     assert "chance" in sentences[-1]
-    assert "equal at 0.08" in comparison_sentences(["A", "B"], [scores[0], scores[0]], same_data=True)[0]
+    assert (
+        comparison_sentences(["A", "B"], [scores[0], scores[0]], same_data=True)[0] == "A and B have equal MIG: 0.08."
+    )
     assert len(comparison_sentences(["A", "B"], scores, same_data=False)) == 1
     assert len(comparison_sentences(["A", "B"], [{"mig": math.nan}] * 2, same_data=True)) == 1
 

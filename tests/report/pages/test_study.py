@@ -5,7 +5,7 @@ import re
 import pytest
 from raises import raises
 
-from unweave.report.charts.published_strips import draw
+from unweave.report.charts.strips import draw
 from unweave.report.pages.study import PublishedRange, ScoreStrips, StripRow, StudyTables, study_page
 
 STRIPS = [

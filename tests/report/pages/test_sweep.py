@@ -12,9 +12,11 @@ from raises import raises
 import unweave as uw
 from unweave.evaluation.evaluate import Evaluation
 from unweave.report import compare_page, repeat_command, summary
-from unweave.report.charts.strip_plot import facets
+from unweave.report.charts.strips import draw
 from unweave.report.charts.svg import axis_limits
+from unweave.report.panels.strip_plots import PANEL, strips
 from unweave.report.sweep_summary import families, leading_score, ranking_sentences
+from unweave.report.views import SweepView
 
 SCORES = ["mig", "modularity", "my.own"]
 
@@ -153,25 +155,25 @@ def test_data_sets_are_judged_apart(tmp_path):
 # --- drawings ------------------------------------------------------------------------------------------------------
 
 
-def test_every_run_is_a_dot_and_a_seed_keeps_its_place():
+def test_every_run_is_a_dot_and_a_seed_keeps_its_offset():
     frame = sweep()
     frame.loc[4, ["mig", "diverged"]] = [math.nan, 70.0]
-    (mig,) = facets(families(frame), "mig")
-    assert mig.svg.count("<circle") == 14
-    assert mig.svg.count('class="median"') == 3
-    assert "seed 4 diverged at step 70" in mig.svg
-    (other,) = facets(families(frame), "modularity")
-    places = [re.findall(r'cx="([^"]+)"', facet.svg) for facet in (mig, other)]
-    assert places[0] == places[1]
-    steps = np.diff([float(p[:-1]) for p in places[0][4:9]])
-    assert np.ptp(steps) < 0.02
-    assert mig.svg.count("value best") == 1
+    plot = strips(SweepView(frame), "mig")
+    assert [len(row.points) for row in plot.strips] == [4, 5, 5] and [row.best for row in plot.strips] == [
+        False,
+        False,
+        True,
+    ]
+    assert plot.strips[0].diverged == ["seed 4 diverged at step 70"]
+    assert plot.strips[0].offsets == plot.strips[1].offsets[:4]
+    assert np.ptp(np.diff(plot.strips[1].offsets)) < 1e-9
+    svg = draw(plot)["svg"]
+    assert svg.count("<circle") == 14 and svg.count('class="median"') == 3 and svg.count("<title>seed 4 diverged") == 1
 
 
-def test_one_run_has_no_median_and_nothing_is_not_drawn():
-    (facet,) = facets(families(made([run(0.3)])), "mig")
-    assert "median" not in facet.svg
-    assert facets(families(made([run(math.nan)])), "mig") == []
+def test_one_run_has_no_median_and_missing_scores_are_not_drawn():
+    assert 'class="median"' not in draw(strips(SweepView(made([run(0.3)])), "mig"))["svg"]
+    assert not PANEL.render(SweepView(made([run(math.nan)])))
 
 
 @pytest.mark.parametrize("values", [[0.01, 0.4], [0.8, 0.9], [0.5, 0.5], [0.0, 0.0], [-2.0, -1.0], [30.0, 31.0]])
@@ -269,7 +271,7 @@ def test_best_run_is_shown_with_its_command(tmp_path, monkeypatch):
     told = visible(page)
     assert repeat_command(trained.config) in told
     assert "MIG 0.400, the best of 2 runs; the median of its setting is 0.300 over 2 runs." in told
-    assert "is not a run folder" in told
+    assert "The run cannot be shown: " in told
     assert not (tmp_path / "good" / "scores.json").exists()
     (tmp_path / "good" / "weights.safetensors").write_bytes(b"")
     told = visible(page_of(made(rows[:1], settings=[]), tmp_path))

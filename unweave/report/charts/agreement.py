@@ -1,7 +1,5 @@
 """Rank correlations between metrics over many models, as a heat map."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 

@@ -1,7 +1,5 @@
 """Learning curves as small SVG drawings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

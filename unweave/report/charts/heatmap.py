@@ -1,7 +1,5 @@
 """Heat maps as PNG: mutual information of latents and factors, and the importance matrix of DCI."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

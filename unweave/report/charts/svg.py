@@ -4,8 +4,6 @@ Drawings take the width of the page: horizontal positions are percentages, verti
 size. Colours come from the style sheet.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

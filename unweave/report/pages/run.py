@@ -1,7 +1,5 @@
 """The report: one HTML file about one or several runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -152,31 +150,21 @@ def comparison_sentences(labels: Sequence[str], scores: Sequence[Mapping[str, fl
     """Compare runs metric by metric, and say how far to trust the comparison."""
     if not same_data:
         return ["These runs were trained on different data, so their scores cannot be compared."]
-    sentences, leader = [], ""
-    for name in scores[0]:
-        values = [run.get(name, math.nan) for run in scores]
-        known = sorted((i for i, v in enumerate(values) if math.isfinite(v)), key=lambda i: -values[i])
-        if len(known) > 1:
-            sentences.append(_verdict(short_title(name), labels, values, known, leader))
-            leader = labels[known[0]]
+    known = [(name, [(run.get(name, math.nan), label) for run, label in zip(scores, labels)]) for name in scores[0]]
+    ranked = [(name, sorted((v for v in values if math.isfinite(v[0])), key=lambda v: -v[0])) for name, values in known]
+    sentences = [_verdict(short_title(name), values) for name, values in ranked if len(values) > 1]
     return [*sentences, "Each run has one seed. Scores vary between seeds, so a small difference may be chance."]
 
 
-def _verdict(title: str, labels: Sequence[str], values: Sequence[float], known: Sequence[int], leader: str) -> str:
-    """Compare runs by one metric; `known` are runs from best to worst, `leader` the best one by the metric before."""
-    first, second = known[0], known[1]
-    equal = [labels[i] for i in known if values[first] - values[i] < 0.005]
+def _verdict(title: str, ranked: Sequence[tuple[float, str]]) -> str:
+    """Compare runs by one metric; `ranked` are their scores and labels from best to worst."""
+    numbers, (best, label) = [format_number(value) for value, _ in ranked], ranked[0]
+    equal = [other for value, other in ranked if best - value < 0.005]
     if len(equal) > 1:
-        return f"By {title}, {join_words(equal)} are equal at {format_number(values[first])}."
-    others = f"{format_number(values[second])} for {labels[second]}"
-    if len(known) > 2:
-        others = f"{format_number(values[known[-1]])} to {format_number(values[second])} for the others"
-    numbers = f"{format_number(values[first])} against {others}"
-    if labels[first] == leader:
-        return f"The {title} agrees: {numbers}."
-    if leader:
-        return f"By {title}, {labels[first]} is first: {numbers}."
-    return f"{labels[first]} has the {'higher' if len(known) == 2 else 'highest'} {title}: {numbers}."
+        return f"{join_words(equal)} have equal {title}: {numbers[0]}."
+    if len(ranked) == 2:
+        return f"{label} has the higher {title}: {numbers[0]} against {numbers[1]} for {ranked[1][1]}."
+    return f"{label} has the highest {title}: {numbers[0]} against {numbers[-1]} to {numbers[1]} for the others."
 
 
 def _common_settings(configs: Sequence[RunConfig]) -> str:

@@ -1,11 +1,9 @@
 """The page of a study: one HTML file with every run beside the published numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
-from unweave.report.charts.published_strips import PublishedRange, ScoreStrips, StripRow
+from unweave.report.charts.strips import PublishedRange, ScoreStrips, StripRow
 from unweave.report.panels import render_panels
 from unweave.report.render import check_file, render_page, write_files
 from unweave.report.views import StudyTables, StudyView

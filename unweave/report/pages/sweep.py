@@ -1,7 +1,5 @@
 """The page of a sweep: one HTML file that compares settings and seeds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The best run of each method: its latents and the command that repeats it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from unweave.config import read_config
@@ -18,14 +16,10 @@ from unweave.runs import RunFolder
 
 
 def context(sweep: SweepView) -> dict[str, Any]:
-    score = sweep.leading_score
-    assert score is not None  # since the panel needs a ranking
-    return {
-        "title": "The best run of each method" if sweep.several else "The best run",
-        "runs": [_best(sweep, family, score) for family in sweep.families],
-        "score": short_title(score),
-        "repeated": sweep.repeated,
-    }
+    score = sweep.leading_score or ""
+    runs = [_best(sweep, family, score) for family in sweep.families]
+    title = "The best run of each method" if sweep.several else "The best run"
+    return {"title": title, "runs": runs, "score": short_title(score)}
 
 
 def _best(sweep: SweepView, family: Family, score: str) -> dict[str, Any]:

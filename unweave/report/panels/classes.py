@@ -3,8 +3,6 @@
 Shape letters: B images, V classes, Z latents.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shape letters: N observations, Y clusters, K factors.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

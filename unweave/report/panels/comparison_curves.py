@@ -1,7 +1,5 @@
 """Logged quantities of several runs over training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from unweave.report.charts.curves import chart_grid
@@ -10,8 +8,7 @@ from unweave.report.views import ComparisonView
 
 
 def context(page: ComparisonView) -> dict[str, Any] | None:
-    grid = chart_grid([run.curves for run in page.runs])
-    return grid and {**grid, "runs": page.runs}
+    return chart_grid([run.curves for run in page.runs])
 
 
 PANEL = Panel("comparison_curves", "Training curves of all runs", "comparison", context, needs=("log",))

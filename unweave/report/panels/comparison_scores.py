@@ -1,7 +1,5 @@
 """Scores of several runs as a table, the best of each column marked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +13,8 @@ def context(page: ComparisonView) -> dict[str, Any]:
     results = [run.result for run in page.runs]
     columns = [(METRICS[name].title, [r.scores.get(name, math.nan) for r in results]) for name in results[0].scores]
     return {
-        "runs": page.runs,
         "columns": [(title, mark_best(values, page.same_data)) for title, values in columns],
         "errors": _reconstruction_errors(page),
-        "comparable": page.same_data,
     }
 
 

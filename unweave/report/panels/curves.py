@@ -1,4 +1,4 @@
-"""Logged quantities of one run over training."""
+"""Logged quantities over training."""
 
 from unweave.report.charts.curves import chart_grid
 from unweave.report.panel import Panel

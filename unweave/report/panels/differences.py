@@ -1,7 +1,5 @@
 """The settings in which runs differ."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +13,7 @@ from unweave.report.views import ComparisonView
 
 def context(page: ComparisonView) -> dict[str, Any] | None:
     rows = differences([run.trained.config for run in page.runs])
-    return {"runs": page.runs, "rows": rows} if rows else None
+    return {"rows": rows} if rows else None
 
 
 def differences(configs: Sequence[RunConfig]) -> list[tuple[str, list[str]]]:

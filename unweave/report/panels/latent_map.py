@@ -3,8 +3,6 @@
 Shape letters: N observations, K factors, S grid points along one side.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shape letters: Z latents, P parts, K factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -57,24 +55,19 @@ def context(run: RunView) -> dict[str, Any]:
     trained, result, split = run.trained, run.result, split_code(run.trained.representation.parts)
     assert split is not None  # since the panel needs parts
     known = part_information(trained, result)
-    names = [pretty(part.name) for part in known.parts]
-    can_decode = trained.representation.decode is not None
+    names, can_decode = [pretty(part.name) for part in known.parts], trained.representation.decode is not None
     steps = interpolations(trained, split, seed=run.seed) if can_decode else []
     return {
         "title": join_words(names).capitalize(),
         "names": names,
         "findings": part_findings(known, inactive_parts(trained, result, run.seed)),
         "score": score_sentence(result, known),
-        "rows": [
-            {"factor": pretty(name), "expected": expected, "shares": [float(share) for share in share_P]}
-            for name, expected, share_P in zip(known.names, known.expected_part_K, known.share_PK.T, strict=True)
-        ],
+        "known": known,
         "swap": swap_context(trained, split, run.seed, run.side) if can_decode else None,
         "interpolations": [(step.changes, picture(step.pixels)) for step in steps],
         "between": "group" if is_grouped(trained) else "image",
         "combined": is_grouped(trained) and trained.representation.encode_group is not None,
-        "first": split.first,
-        "second": split.second,
+        "split": split,
         "accuracy": _group_accuracy(trained, run.seed),
     }
 
@@ -88,20 +81,7 @@ def _group_accuracy(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
         found = group_accuracy(trained, members=MEMBERS, num_samples=ACCURACY_ROWS, seed=seed)
     except UserError:  # a single group, or no group with several observations
         return None
-    first, *others = [pretty(part.name) for part in trained.representation.parts]
-    lines = [
-        (f"{first} of one image" if count == 1 else f"{first} of {count} images combined", share, 0)
-        for count, share in sorted(found.content.items())
-    ]
-    return {
-        "by": join_words([pretty(trained.data.factor_names[k]) for k in by]),
-        "lines": [*lines, (f"{join_words(others)} of one image", found.style, 1)],
-        "chance": found.chance,
-        "classes": found.classes,
-        "rows": found.rows,
-        "first": first,
-        "second": join_words(others),
-    }
+    return {"by": join_words([pretty(trained.data.factor_names[k]) for k in by]), **found._asdict()}
 
 
 def part_information(trained: TrainedModel, result: Evaluation) -> PartInformation:
@@ -149,70 +129,34 @@ def _is_constant(trained: TrainedModel, here: slice, seed: int) -> bool:
     return bool((codes[:, here].var(0) < CONSTANT).all())
 
 
-# --- sentences -----------------------------------------------------------------------------------------------------
-
-
 def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]:
     """Return sentences about what each part knows, starting with parts that have collapsed.
 
     `inactive` are parts with the reason, as from `inactive_parts`.
     """
-    sentences, collapsed = [], set()
+    collapses, holds, leaks = [], [], []
     for p in range(len(known.parts)):
-        if reason := inactive.get(p) or _knows_nothing(known, p):
-            sentences.append(f"The {known.name(p)} has collapsed: {reason}.")
-            sentences += [] if 1 - p in inactive else _held_by_other(known, p)
-            collapsed.add(p)
-        else:
-            sentences += _partly_collapsed(known, p)
-    return sentences + _holds(known, collapsed) + _leaks(known, collapsed, set(inactive)) + _lost(known)
+        name, other, expected = known.name(p), 1 - p, known.expected(p)
+        lost = [k for k in expected if known.share_PK[p, k] < NOTHING]
+        nothing = f"it knows nothing about {known.factors(lost, 'or')}"
+        collapse = inactive.get(p, nothing if expected and lost == expected else "")
+        if collapse:
+            collapses.append(f"The {name} has collapsed: {collapse}.")
+        elif lost and len(lost) == len(expected) - 1:
+            left = known.factors([k for k in expected if k not in lost])
+            collapses.append(f"The {name} has collapsed to {left}: {nothing}.")
+        held = [k for k in expected if known.share_PK[p, k] >= PARTIAL_THRESHOLD]
+        if held and not collapse:
+            holds.append(f"The {name} knows {known.shares(held, p)}.")
+        leaked = [k for k in expected if len(known.parts) == 2 and known.share_PK[other, k] >= PARTIAL_THRESHOLD]
+        if leaked and other not in inactive:
+            leaks.append(
+                f"Leakage: the {known.name(other)} {'' if collapse else 'also '}knows {known.shares(leaked, other)}."
+            )
+    return collapses + holds + leaks + _unknown(known)
 
 
-def _knows_nothing(known: PartInformation, p: int) -> str:
-    expected = known.expected(p)
-    if expected and all(known.share_PK[p, k] < NOTHING for k in expected):
-        return f"it knows nothing about {known.factors(expected, 'or')}"
-    return ""
-
-
-def _held_by_other(known: PartInformation, p: int) -> list[str]:
-    """Say whether the other part knows what a collapsed one should."""
-    if len(known.parts) != 2:
-        return []
-    held = [k for k in known.expected(p) if known.share_PK[1 - p, k] >= PARTIAL_THRESHOLD]
-    both, other = join_words([known.name(0), known.name(1)]).capitalize(), known.name(1 - p)
-    return [f"{both} are both in the {other}: it knows {known.shares(held, 1 - p)}."] if held else []
-
-
-def _partly_collapsed(known: PartInformation, p: int) -> list[str]:
-    expected = known.expected(p)
-    left = [k for k in expected if known.share_PK[p, k] >= NOTHING]
-    if len(expected) < 2 or len(left) != 1:
-        return []
-    gone = known.factors([k for k in expected if k not in left], "or")
-    return [f"The {known.name(p)} has collapsed to {known.factors(left)}: it knows nothing about {gone}."]
-
-
-def _holds(known: PartInformation, collapsed: set[int]) -> list[str]:
-    sentences = []
-    for p in range(len(known.parts)):
-        held = [k for k in known.expected(p) if known.share_PK[p, k] >= PARTIAL_THRESHOLD]
-        if held and p not in collapsed:
-            sentences.append(f"The {known.name(p)} knows {known.shares(held, p)}.")
-    return sentences
-
-
-def _leaks(known: PartInformation, collapsed: set[int], inactive: set[int]) -> list[str]:
-    """Name the factors that the wrong part knows too."""
-    sentences = []
-    for p in range(len(known.parts) if len(known.parts) == 2 else 0):
-        leaked = [k for k in known.expected(p) if known.share_PK[1 - p, k] >= PARTIAL_THRESHOLD]
-        if leaked and p not in collapsed and 1 - p not in inactive:
-            sentences.append(f"Leakage: the {known.name(1 - p)} also knows {known.shares(leaked, 1 - p)}.")
-    return sentences
-
-
-def _lost(known: PartInformation) -> list[str]:
+def _unknown(known: PartInformation) -> list[str]:
     best_K = known.share_PK.max(0)
     lost = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
     return [f"No part knows much about {known.factors(lost, 'or')}."] if lost else []

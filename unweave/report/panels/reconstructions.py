@@ -1,7 +1,5 @@
 """Images of the data beside their reconstructions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from unweave.report.images import picture

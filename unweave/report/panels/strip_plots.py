@@ -1,29 +1,44 @@
-"""Every score of every run as strip plots."""
-
-from __future__ import annotations
+"""Every score of every run of a sweep as strip plots."""
 
 from typing import Any
 
-from unweave.report.charts.strip_plot import facets
+from unweave.report.charts.strips import ScoreStrips, StripRow, draw
+from unweave.report.formatting import format_number
 from unweave.report.panel import Panel
-from unweave.report.sweep_summary import describe_score
+from unweave.report.sweep_summary import Group, best_groups
 from unweave.report.views import SweepView
 
-HALF_WIDTH = 400  # pixels up to which two plots stand side by side
+SPREAD = 12  # pixels over which the seeds of a row are spread
 
 
 def context(sweep: SweepView) -> dict[str, Any] | None:
-    plots = [plot for name in sweep.scores if (plot := _plot(sweep, name))["facets"]]
-    if not plots:
-        return None
-    return {"plots": plots, "several": sweep.several, "repeated": sweep.repeated, "diverged": sweep.diverged}
+    plots = [strips(sweep, score) for score in sweep.scores]
+    drawn = [draw(plot) for plot in plots if any(row.points for row in plot.strips)]
+    return {"plots": drawn} if drawn else None
 
 
-def _plot(sweep: SweepView, score: str) -> dict[str, Any]:
-    title, sentence = describe_score(score)
-    drawn = facets(sweep.families, score)
-    wide = sum(facet.left + facet.narrowest + 20 for facet in drawn) > HALF_WIDTH
-    return {"title": title, "sentence": sentence, "facets": drawn, "wide": wide}
+def strips(sweep: SweepView, score: str) -> ScoreStrips:
+    """Return a row per setting, below a heading for each method if there are several."""
+    rows, best = [], best_groups(sweep.families, score)
+    seeds = sorted(set(sweep.frame["seed"]))
+    offsets = {seed: SPREAD * ((rank + 0.5) / len(seeds) - 0.5) for rank, seed in enumerate(seeds)}
+    for number, family in enumerate(sweep.families):
+        if sweep.several and family.groups[0].label:
+            rows.append(StripRow(family.name, True, number % 8, [], float("nan")))
+        for group in family.groups:
+            row = _row(group, score, offsets)
+            is_best = any(group is other for other in best)
+            rows.append(row._replace(name=group.label or family.name, colour=number % 8, best=is_best))
+    return ScoreStrips(score, rows)
+
+
+def _row(group: Group, score: str, offsets: dict[int, float]) -> StripRow:
+    values, seeds = group.scores(score), group.runs["seed"]
+    label = f"{group.label}, " if group.label else ""
+    points = [(value, f"{label}seed {seeds[i]}: {format_number(value, 3)}") for i, value in values.items()]
+    steps = group.runs["diverged"].dropna()
+    diverged = [f"seed {seeds[i]} diverged at step {step:,.0f}" for i, step in steps.items()]
+    return StripRow("", False, 0, points, values.median(), (), [offsets[seeds[i]] for i in values.index], diverged)
 
 
 PANEL = Panel("strip_plots", "Scores of every run", "sweep", context, needs=("scores",))

@@ -3,8 +3,6 @@
 Shape letters: B images, G members of a group, Z latents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,9 +1,7 @@
-"""Strip plots of one score over the rows of a study: a dot per run, and the published numbers."""
-
-from __future__ import annotations
+"""Strip plots of one score: a row per setting with a dot per run, the median and published numbers."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -11,11 +9,13 @@ from scipy.stats import gaussian_kde
 
 from unweave.report.charts.svg import axis_limits, dot, line, text, ticks
 from unweave.report.formatting import short
+from unweave.report.sweep_summary import describe_score
 
-ROW, TOP = 22, 6  # heights in pixels: of a row, above the first one
+ROW, TOP = 26, 6  # heights in pixels: of a row, above the first one
 LETTER = 6.6  # width in pixels of a letter of a label
-DENSITY_RUNS = 8  # number of runs from which a family's row shows their density
+DENSITY_RUNS = 8  # number of runs from which a pooled row shows their density
 DENSITY_HEIGHT = 20  # pixels
+MANY = 15  # number of runs from which dots are smaller
 Position = Callable[[float], float]  # horizontal position of a value, in per cent
 
 
@@ -31,11 +31,14 @@ class StripRow(NamedTuple):
     """The runs of one row, as values with descriptions, and the published numbers for it."""
 
     name: str
-    pooled: bool  # a family with the runs of all its settings
+    pooled: bool  # a family: with the runs of all its settings, or the heading of their rows
     colour: int
     points: Sequence[tuple[float, str]]
     median: float
-    published: Sequence[PublishedRange]
+    published: Sequence[PublishedRange] = ()
+    offsets: Sequence[float] = ()  # vertical offset of each point in pixels; () is 0
+    diverged: Sequence[str] = ()  # descriptions of runs that diverged
+    best: bool = False
 
 
 class ScoreStrips(NamedTuple):
@@ -45,8 +48,8 @@ class ScoreStrips(NamedTuple):
     strips: Sequence[StripRow]
 
 
-def draw(plot: ScoreStrips) -> dict[str, object]:
-    """Return the drawing of one score and the width of its labels."""
+def draw(plot: ScoreStrips) -> dict[str, Any]:
+    """Return the drawing of one score, the width of its labels, and the title and description of the score."""
     numbers = [value for strip in plot.strips for value, _ in strip.points]
     numbers += [end for strip in plot.strips for published in strip.published for end in published[:2]]
     low, high = axis_limits(numbers)
@@ -61,26 +64,31 @@ def draw(plot: ScoreStrips) -> dict[str, object]:
         body += line("grid", (x, x), (0, bottom)) + text("tick", f"{x:.2f}%", bottom + 15, short(tick))
     for number, strip in enumerate(plot.strips):
         body += _strip(strip, TOP + ROW * (number + 0.5), position)
-    description = "; ".join(f"{strip.name} {short(strip.median)}" for strip in plot.strips if strip.points)
+    medians = "; ".join(f"{strip.name} {short(strip.median)}" for strip in plot.strips if strip.points)
     svg = Markup('<svg style="height:{}px" role="img" aria-label="median {} of {}">{}</svg>')
+    title, sentence = describe_score(plot.score)
     left = int(LETTER * max(len(strip.name) for strip in plot.strips)) + 16
-    return {"svg": svg.format(bottom + 22, plot.score, description, body), "left": left}
+    return {"title": title, "sentence": sentence, "left": left, "svg": svg.format(bottom + 22, title, medians, body)}
 
 
 def _strip(strip: StripRow, y: float, position: Position) -> Markup:
-    body = text("tick value whole" if strip.pooled else "tick value", "-10", y + 4, strip.name, "end")
+    body = text("tick value whole" if strip.pooled or strip.best else "tick value", "-10", y + 4, strip.name, "end")
     for published in strip.published:
         start, end = position(published.low), position(published.high)
-        number = published.low == published.high
-        kind, reach = ("published", 9) if number else ("published range", 0)
+        kind, reach = ("published", 9) if published.low == published.high else ("published range", 0)
         body += line(kind, (start, end), (y - reach, y + reach), published.words)
     if strip.pooled and len(strip.points) >= DENSITY_RUNS:
         body += _density(strip, y, position)
-    for value, words in strip.points:
-        body += dot(f"dot run{strip.colour}", position(value), y, 2.5 if strip.pooled else 3.5, words)
+    radius = 2.5 if strip.pooled or len(strip.points) >= MANY else 3.5
+    for (value, words), offset in zip(strip.points, strip.offsets or [0.0] * len(strip.points), strict=True):
+        body += dot(f"dot run{strip.colour}", position(value), y + offset, radius, words)
     if len(strip.points) > 1:
         x = position(strip.median)
         body += line("median", (x, x), (y - 7, y + 7))
+    if strip.diverged:
+        count = str(len(strip.diverged)) if len(strip.diverged) > 1 else ""
+        mark = Markup("{}×<title>{}</title>").format(count, "; ".join(strip.diverged))
+        body += text("lost", "101%", y + 4, mark, "start")
     return body
 
 
