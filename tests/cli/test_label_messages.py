@@ -37,7 +37,8 @@ def test_two_columns_are_named_and_one_is_proposed(said, method):
 
 
 @pytest.mark.parametrize(
-    "cell, fault", [("cat", "column 'kind' has one class only (always 'cat')"), ("", "column 'kind' has no values")]
+    "cell, fault",
+    [("cat", "column 'kind' is not a factor (always 'cat')"), ("", "column 'kind' is not a factor (no values)")],
 )
 def test_a_column_that_is_no_factor_is_named_with_what_is_wrong(said, cell, fault):
     line = said("kind", lambda n: cell)

@@ -65,7 +65,7 @@ def tensors(batch):
 def test_declaration_is_complete(kind):
     assert getattr(kind, "__final__", False) and kind.__dataclass_params__.frozen
     assert module_name(kind) == re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(), "one file per kind"
-    assert kind.name.isidentifier() and kind.syntax.startswith(kind.name) and kind.summary
+    assert kind.name.isidentifier() and kind.syntax.startswith(kind.name) and kind.__doc__
     assert all(keyword.isidentifier() and help for keyword, help in kind.keywords.items())
     assert set(kind.batch_fields) <= set(Batch._fields)
     assert set(parse_call(kind.syntax)[1]) <= set(kind.keywords)

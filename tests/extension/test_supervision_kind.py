@@ -11,7 +11,7 @@ def test_the_documented_steps_are_sufficient(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
     assert "test_a_fleet_draws_the_batches_of_single_runs[frame_pairs]" in run.stdout
     call = "from unweave.data import explain, load_data; print(explain('frame_pairs', load_data('clips(size=8)')))"
-    assert "two frames" in run_python(folder, "-c", call).stdout
+    assert "Pairs of frames" in run_python(folder, "-c", call).stdout
 
 
 def test_a_kind_without_a_page_fails(tmp_path):

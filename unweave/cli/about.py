@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from unweave.errors import invalid
 
 
-def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")]) -> None:
+def list_(what: Annotated[str, typer.Argument(help="methods, metrics, data or supervision")]) -> None:
     """What there is."""
     from unweave.data import DATASETS
+    from unweave.data.supervision import SUPERVISION_KINDS
     from unweave.methods import METHODS
     from unweave.metrics import METRICS
 
@@ -22,9 +24,12 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics or data")])
         "methods": [(name, cls.paper) for name, cls in METHODS.items()],
         "metrics": [(name, metric.description) for name, metric in METRICS.items()],
         "data": [(name, (inspect.getdoc(cls) or "").split("\n")[0]) for name, cls in DATASETS.items()],
+        "supervision": [
+            (escape(kind.syntax), (inspect.getdoc(kind) or "").split("\n")[0]) for kind in SUPERVISION_KINDS
+        ],
     }
     if what not in rows:
-        raise invalid("what", what, "methods, metrics or data")
+        raise invalid("what", what, "methods, metrics, data or supervision")
     table = Table(what, "", show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, about in rows[what]:
         table.add_row(f"[bold]{name}[/bold]", about)

@@ -65,7 +65,7 @@ class Film(Grid):
         ("match(content=['shape'])", Match((0,), (2, 3))),
         ("match(content=['shape'], style=['angle'])", Match((0,), (3,))),
         ("triplets(by=['shape'])", Triplets((0,))),
-        ("rank(factor='scale')", Rank(2)),
+        ("rank(factor='scale')", Rank((2,))),
     ],
 )
 def test_meaning(text, meaning):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, varying_factors
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, names_of, varying_factors
 from unweave.data.supervision.shared_pairs import SharedPairs
 from unweave.errors import UserError, check_choice
 from unweave.ops.noise import fold, random_bits, random_integers
@@ -37,7 +37,6 @@ class ChangedPairs(Supervision):
     rule: str = "paper"
 
     name, syntax = "pairs", "pairs(k=1)"
-    summary = "two images that differ in few factors"
     keywords = {
         "k": "number of factors that differ, a range such as (1, 3), or 'uniform'",
         "change": "factors that may differ",
@@ -82,10 +81,10 @@ class ChangedPairs(Supervision):
     def example(cls, data: Dataset) -> str:
         return cls.syntax if is_complete(data) else ""
 
-    def sentence(self, names: Names) -> str:
+    def explain(self, data: Dataset) -> str:
         count = str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
         rule = " (one of them half the time, and values may stay, as in disentanglement_lib)"
-        return f"Pairs that differ in {count} of {names(self.factors)}{rule if self.rule == 'dlib' else ''}."
+        return f"Pairs that differ in {count} of {names_of(data, self.factors)}{rule if self.rule == 'dlib' else ''}."
 
     def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
         data, index_B = tables.data, plan["x"]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.errors import UserError
 from unweave.ops.noise import fold, random_integers
 
@@ -27,7 +27,7 @@ class Clips(Supervision):
     stride: int
 
     name, syntax = "clips", "clips(length=8)"
-    summary = "frames of a video"
+    meaning = "Clips of {length} frames of a video, {stride} apart."
     keywords = {"length": "frames per clip", "stride": "distance of two frames of a clip in the video"}
     batch_fields = ("clips",)
     example_data = "clips(size=8, motions=1)"
@@ -49,9 +49,6 @@ class Clips(Supervision):
 
     def info(self, data: Dataset) -> DataInfo:
         return data.info._replace(members=self.length)
-
-    def sentence(self, names: Names) -> str:
-        return f"Clips of {self.length} frames{f', every {self.stride}' if self.stride > 1 else ''}."
 
     def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
         batch, frames = plan["x"].shape[0], tables.data.frames

@@ -5,7 +5,7 @@ Shape letters: L listed pairs, B batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -29,11 +29,12 @@ class FilePairs(Supervision):
     fingerprint: str  # of the rows that the file must contain
 
     name, syntax = "pairs", "pairs(file='pairs.csv')"
-    summary = "two images that a file lists as a pair"
     keywords = {"file": "a .csv with two file names per row", "fingerprint": "of its rows; added by the run"}
     batch_fields = ("pair", "shared")
     example_data = "pictures"
-    file_option = "--pairs, a .csv with two file names per row, and content or style if they share one of these"
+    file_option = (
+        "--pairs, a .csv with two file names per row, and a third entry, content or style, for what they share"
+    )
 
     @classmethod
     def matches(cls, options: Mapping[str, Any]) -> bool:
@@ -60,9 +61,6 @@ class FilePairs(Supervision):
     @property
     def provided_fields(self) -> tuple[str, ...]:
         return self.batch_fields if read_rows("pairs", self.file).has_shared_column else ("pair",)
-
-    def missing_hint(self, missing: Collection[str]) -> str:
-        return f"add a third entry, content or style, to every row of '{self.file}'" * (set(missing) == {"shared"})
 
     def explain(self, data: Dataset) -> str:
         pairs = read_pairs(self.file, data, self.fingerprint)

@@ -21,32 +21,25 @@ class GridGroups:
     """Groups of a grid: one per combination of the shared factors, all of the same size."""
 
     def __init__(self, sizes: tuple[int, ...], by: tuple[int, ...]) -> None:
-        self.sizes, self.by = sizes, by
         self.groups = math.prod(sizes[k] for k in by)
         self.members = math.prod(sizes) // self.groups
+        strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+        self.axes = []  # of the shared and of the other factors: size, stride of the index, stride of the group or rank
+        for chosen in ([k for k in range(len(sizes)) if (k in by) == shared] for shared in (True, False)):
+            own = [math.prod(sizes[k] for k in chosen[i + 1 :]) for i in range(len(chosen))]
+            self.axes.append([(sizes[k], strides[k], stride) for k, stride in zip(chosen, own, strict=True)])
 
     def place(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
         """Group of each observation, and its rank in the group."""
-        group_B, rank_B, stride = torch.zeros_like(index_B), torch.zeros_like(index_B), math.prod(self.sizes)
-        for k, size in enumerate(self.sizes):
-            stride //= size
-            class_B = index_B // stride % size
-            if k in self.by:
-                group_B = group_B * size + class_B
-            else:
-                rank_B = rank_B * size + class_B
+        zero_B = torch.zeros_like(index_B)
+        group_B, rank_B = (sum((index_B // s % size * own for size, s, own in axes), zero_B) for axes in self.axes)
         return group_B, rank_B
 
     def at(self, group_B: Tensor, rank_B: Tensor) -> Tensor:
         """Observation with this rank in the group."""
-        index_B, stride = torch.zeros_like(group_B), 1
-        for k in reversed(range(len(self.sizes))):
-            size = self.sizes[k]
-            if k in self.by:
-                class_B, group_B = group_B % size, group_B // size
-            else:
-                class_B, rank_B = rank_B % size, rank_B // size
-            index_B, stride = index_B + class_B * stride, stride * size
+        index_B = torch.zeros_like(group_B)
+        for part_B, axes in zip((group_B, rank_B), self.axes, strict=True):
+            index_B = sum((part_B // own % size * stride for size, stride, own in axes), index_B)
         return index_B
 
     def count(self, group_B: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.grouping import TableGroups, group_by
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.errors import invalid
 from unweave.ops.noise import fold, random_integers
 from unweave.ops.shuffle import permuted, without_repetition
@@ -30,7 +30,7 @@ class Groups(Supervision):
     distinct: bool = False
 
     name, syntax = "groups", "groups(by=['shape'], size=2)"
-    summary = "several images that share factors"
+    meaning = "Groups of {size} that share {shared}."
     keywords = {
         "by": "factors that the members of a group share",
         "size": "members per group",
@@ -51,9 +51,6 @@ class Groups(Supervision):
         count = _count(tables)
         skipped = "" if tables.lookup is None else f"; {tables.groups[0].groups - count} smaller ones are left out"
         return f"{super().explain(data)} There are {count} groups{skipped}."
-
-    def sentence(self, names: Names) -> str:
-        return f"Groups of {self.size} that share {names(self.shared)}."
 
     def tables(self, data: Dataset, seed: int) -> Tables:
         groups = group_by(data, self.shared)

@@ -1,12 +1,9 @@
-"""Interface of the kinds of supervision, and the reader of their options.
-
-Shape letters: B batch.
-"""
+"""Interface of the kinds of supervision, and the reader of their options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from torch import Tensor
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from unweave.data.supervision.labelled_set import LabelledSet
 
 Fields = dict[str, Tensor]
-Names = Callable[[Sequence[int]], str]  # the names of factors, as a list in a sentence
 
 
 class Tables(NamedTuple):
@@ -60,7 +56,7 @@ class Call(NamedTuple):
         for name in map(str, listed):
             if name not in names and (reason := self.data.origin.source_info.excluded_columns.get(name)):
                 accepted = f"one of {', '.join(names)}" if names else "a column with two or more classes"
-                message = f"{self.context}: {excluded_column(name, reason)}; use {accepted}"
+                message = f"{self.context}: column {name!r} is not a factor ({reason}); use {accepted}"
                 raise UserError(message, argument=option, value=name, accepted=accepted)
             check_choice("factor", name, names, context=self.context)
         return tuple(names.index(name) for name in listed)
@@ -86,7 +82,7 @@ class Supervision:
 
     name: ClassVar[str]  # in texts; kinds that share a name differ in their keywords, see `matches`
     syntax: ClassVar[str]  # a text of this kind
-    summary: ClassVar[str]  # what a row of the batch is
+    meaning: ClassVar[str] = ""  # sentence with the names of fields in braces
     keywords: ClassVar[Mapping[str, str]] = {}  # keyword -> meaning
     batch_fields: ClassVar[tuple[str, ...]] = ()
     stream: ClassVar[str] = "pair"  # name of the random stream of `draw`
@@ -96,12 +92,8 @@ class Supervision:
     example_data: ClassVar[str] = "sprites(size=8)"  # data set for which `syntax` is valid
 
     text: str = field(default="", compare=False, kw_only=True)  # as it was parsed
-    shared: tuple[int, ...] = field(
-        default_factory=tuple, kw_only=True
-    )  # factors that the observations of a row share: content
-    style: tuple[int, ...] | None = field(
-        default=None, kw_only=True
-    )  # factors that are style; None: all that are not shared
+    shared: tuple[int, ...] = field(default_factory=tuple, kw_only=True)  # factors that are equal in a row: content
+    style: tuple[int, ...] | None = field(default=None, kw_only=True)  # None: all factors that are not shared
 
     @classmethod
     def matches(cls, options: Mapping[str, Any]) -> bool:
@@ -129,23 +121,20 @@ class Supervision:
         return data.info
 
     def explain(self, data: Dataset) -> str:
-        """Return the meaning for the data in a few sentences."""
-        sentence = self.sentence(lambda factors: ", ".join(data.factor_names[k] for k in factors))
+        """Return the meaning for the data in one or two sentences."""
+        sentence = self.meaning.format(
+            **{
+                option.name: names_of(data, value) if isinstance(value := getattr(self, option.name), tuple) else value
+                for option in fields(self)
+            }
+        )
         if (pool := self.tables(data, 0).pool) is None:
             return sentence
         return f"{sentence} {len(pool)} of {data.size} observations take part; the others have no partner."
 
-    def sentence(self, names: Names) -> str:
-        """Return the meaning in one sentence."""
-        raise NotImplementedError
-
     def warnings(self, data: Dataset) -> list[str]:
         """Return properties of the data that the user may not expect, one line each."""
         return []
-
-    def missing_hint(self, missing: Collection[str]) -> str:
-        """Return how an instance of this kind could provide the missing fields; "" if it cannot."""
-        return ""
 
     def labelled_set(self, data: Dataset, seed: int) -> LabelledSet | None:
         """Return the labelled observations of a run with this seed; None if the supervision gives no labels."""
@@ -173,12 +162,5 @@ def varying_factors(data: Dataset) -> tuple[int, ...]:
     return tuple(k for k, size in enumerate(data.factor_sizes) if size > 1)
 
 
-def excluded_column(column: str, reason: str) -> str:
-    """Return why a column of the factor table is not a factor."""
-    if reason.startswith("always"):
-        return f"column {column!r} has one class only ({reason})"
-    return (
-        f"column {column!r} has {reason}"
-        if reason.startswith("no ")
-        else f"column {column!r} is not a factor ({reason})"
-    )
+def names_of(data: Dataset, factors: tuple[int, ...]) -> str:
+    return ", ".join(data.factor_names[k] for k in factors)

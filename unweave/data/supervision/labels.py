@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, excluded_column
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, names_of
 from unweave.data.supervision.label_mapping import label_warnings
 from unweave.data.supervision.labelled_set import LabelledSet, label_sizes, most_labels
 from unweave.errors import UserError
@@ -33,7 +33,6 @@ class Labels(Supervision):
     seed: int | None = None  # None: the seed of the run
 
     name, syntax = "labels", "labels(n=100)"
-    summary = "an image, and a labelled one"
     keywords = {
         "n": "number of labelled observations, or their share such as 0.01; default: all",
         "factors": "labelled factors; default: all",
@@ -73,12 +72,12 @@ class Labels(Supervision):
         sizes = label_sizes(data, self)
         return data.info._replace(labels=sizes, labelled=self.n, factors=names, supervision=self.text)
 
-    def sentence(self, names: Names) -> str:
+    def explain(self, data: Dataset) -> str:
         notes = [f"{self.noise:.0%} of them replaced at random"] if self.noise else []
         notes += [f"in at most {self.bins} classes"] if self.bins else []
         notes += ["their order permuted"] if self.permute else []
         notes += ["the same number of each class"] if self.balanced else []
-        return f"Labels of {names(self.factors)} for {self.n} observations{''.join(f', {n}' for n in notes)}."
+        return f"Labels of {names_of(data, self.factors)} for {self.n} observations{''.join(f', {n}' for n in notes)}."
 
     def warnings(self, data: Dataset) -> list[str]:
         return label_warnings(data, self.factors, label_sizes(data, self))
@@ -87,7 +86,7 @@ class Labels(Supervision):
         return LabelledSet(data, self, seed)
 
     def tables(self, data: Dataset, seed: int) -> Tables:
-        return Tables(data, lookup=LabelledSet(data, self, seed))
+        return Tables(data, lookup=self.labelled_set(data, seed))
 
     def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
         labelled: LabelledSet = tables.lookup
@@ -102,7 +101,7 @@ class Labels(Supervision):
 def _no_factors(call: Call) -> UserError:
     """Return the error for data without factors, with the columns of its table that are not factors."""
     excluded = call.data.origin.source_info.excluded_columns
-    reasons = ", and ".join(excluded_column(name, reason) for name, reason in excluded.items())
+    reasons = ", ".join(f"column {name!r} is not a factor ({reason})" for name, reason in excluded.items())
     accepted = "a column with two or more classes" if excluded else Labels.file_option
     message = f"{call.context} needs factors, of which data {call.data.name!r} has none{reasons and f': {reasons}'}; "
     return UserError(message + f"give {accepted}", argument="supervision", value=call.text, accepted=accepted)

@@ -1,7 +1,4 @@
-"""Pairs that share either the content or the style.
-
-Shape letters: B batch.
-"""
+"""Pairs that share either the content or the style. Shape letters: B batch."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from unweave.data.supervision.grouping import other_member
 from unweave.data.supervision.kind import (
     Call,
     Fields,
-    Names,
     Supervision,
     Tables,
     grouped_tables,
@@ -34,7 +30,7 @@ class Match(Supervision):
     style: tuple[int, ...]
 
     name, syntax = "match", "match(content=['shape'])"
-    summary = "two images that share either content or style"
+    meaning = "Pairs that share either {shared} or {style}."
     keywords = {"content": "factors that are the content", "style": "factors that are the style; default: all others"}
     batch_fields = ("pair", "shared")
     min_factors = 2
@@ -48,9 +44,6 @@ class Match(Supervision):
         if both := set(content) & set(style):
             raise call.error("style", f"factors that are not content, unlike {call.data.factor_names[min(both)]!r}")
         return cls(content, style)
-
-    def sentence(self, names: Names) -> str:
-        return f"Pairs that share either {names(self.shared)} or {names(self.style)}."
 
     def tables(self, data: Dataset, seed: int) -> Tables:
         return grouped_tables(data, self.shared, self.style)

@@ -1,18 +1,17 @@
-"""No supervision: images only."""
+"""No supervision."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import final
 
-from unweave.data.supervision.kind import Names, Supervision
+from unweave.data.supervision.kind import Supervision
 
 
 @final
 @dataclass(frozen=True)
 class NoSupervision(Supervision):
-    name = syntax = "none"
-    summary = "an image"
+    """Images only."""
 
-    def sentence(self, names: Names) -> str:
-        return "Images only."
+    name = syntax = "none"
+    meaning = "Images only."

@@ -53,7 +53,8 @@ def check_needs(supervision: Supervision, needs: Sequence[str], data: Dataset) -
         message = f"supervision={supervision.text!r} is not used: the method needs only {', '.join(needs)}; use 'none'"
         raise UserError(message, argument="supervision", value=supervision.text, accepted="none")
     if missing := needed and [field for field in needed if field not in supervision.provided_fields]:
-        hint = supervision.missing_hint(missing) or _hint(needs, data)
+        possible = set(missing) <= set(supervision.batch_fields)  # but not by this instance
+        hint = f"give {supervision.file_option}" if possible else _hint(needs, data)
         message = f"supervision={supervision.text!r} does not give {', '.join(missing)}, which the method needs; {hint}"
         raise UserError(message, argument="supervision", value=supervision.text, accepted=hint)
 

@@ -1,7 +1,4 @@
-"""The order of two images by a factor.
-
-Shape letters: B batch.
-"""
+"""The order of two images by a factor. Shape letters: B batch."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import final
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, grouped_tables
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, grouped_tables
 
 
 @final
@@ -19,10 +16,10 @@ from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tabl
 class Rank(Supervision):
     """Which of x and an independent second observation has more of this factor (rank pairing, Shu et al. 2020)."""
 
-    factor: int
+    factor: tuple[int]
 
     name, syntax = "rank", "rank(factor='shape')"
-    summary = "two images, and which has more of a factor"
+    meaning = "Which of two observations has more {factor}."
     keywords = {"factor": "factor by which images are ordered"}
     batch_fields = ("order",)
 
@@ -31,15 +28,12 @@ class Rank(Supervision):
         factors = call.factors("factor")
         if len(factors) != 1 or call.data.factor_sizes[factors[0]] < 2:
             raise call.error("factor", "one factor with two or more values")
-        return cls(factors[0])
-
-    def sentence(self, names: Names) -> str:
-        return f"Which of two observations has more {names([self.factor])}."
+        return cls(factors)
 
     def tables(self, data: Dataset, seed: int) -> Tables:
-        return grouped_tables(data, (self.factor,), size=1)
+        return grouped_tables(data, self.factor, size=1)
 
     def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
         # By value, not by class: a continuous factor has more values than classes.
-        first_B, second_B = (tables.data.values(plan[field])[:, self.factor] for field in ("x", "x_other"))
+        first_B, second_B = (tables.data.values(plan[field])[:, self.factor[0]] for field in ("x", "x_other"))
         return {"order": (first_B - second_B).sign().long()}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.grouping import other_member
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, grouped_tables
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, grouped_tables
 from unweave.ops.noise import random_bits
 
 
@@ -25,7 +25,7 @@ class SharedPairs(Supervision):
     shared: tuple[int, ...]
 
     name, syntax = "pairs", "pairs(share=['shape'])"
-    summary = "two images that share some factors"
+    meaning = "Pairs that share {shared}."
     keywords = {"share": "factors that are shared; all others may differ"}
     batch_fields = ("pair", "changed")
 
@@ -36,9 +36,6 @@ class SharedPairs(Supervision):
     @classmethod
     def parse(cls, call: Call) -> SharedPairs:
         return cls(call.factors("share"))
-
-    def sentence(self, names: Names) -> str:
-        return f"Pairs that share {names(self.shared)}."
 
     def tables(self, data: Dataset, seed: int) -> Tables:
         return grouped_tables(data, self.shared)

@@ -1,7 +1,4 @@
-"""Triplets: an image, one that shares some factors with it, and one that does not.
-
-Shape letters: B batch.
-"""
+"""Triplets: an image, one that shares some factors with it, and one that does not. Shape letters: B batch."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.grouping import other_member
-from unweave.data.supervision.kind import Call, Fields, Names, Supervision, Tables, grouped_tables
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, grouped_tables
 from unweave.errors import invalid
 from unweave.ops.noise import fold, random_bits
 
@@ -25,16 +22,13 @@ class Triplets(Supervision):
     shared: tuple[int, ...]
 
     name, syntax = "triplets", "triplets(by=['shape'])"
-    summary = "three images, two of which share factors"
+    meaning = "Triplets: an image, another with the same {shared}, and one with a different one."
     keywords = {"by": "factors that x and positive share"}
     batch_fields = ("positive", "negative")
 
     @classmethod
     def parse(cls, call: Call) -> Triplets:
         return cls(call.factors("by"))
-
-    def sentence(self, names: Names) -> str:
-        return f"Triplets: an image, another with the same {names(self.shared)}, and one with a different one."
 
     def tables(self, data: Dataset, seed: int) -> Tables:
         found = grouped_tables(data, self.shared)
