@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from unweave.contract import HyperParam as Knob
     from unweave.data import load_data
     from unweave.errors import UserError
+    from unweave.evaluation.classification import class_error, predict
     from unweave.evaluation.compare import score_runs
     from unweave.evaluation.evaluate import Evaluation, evaluate, evaluate_arrays
-    from unweave.evaluation.predict import class_error, predict
     from unweave.integrations.sklearn import Unweaver
     from unweave.model import Diverged, TrainedModel, load
     from unweave.model import TrainedModel as Trained
@@ -31,7 +31,7 @@ else:
         "errors": "UserError",
         "evaluation.compare": "score_runs",
         "evaluation.evaluate": "Evaluation evaluate evaluate_arrays",
-        "evaluation.predict": "class_error predict",
+        "evaluation.classification": "class_error predict",
         "integrations.sklearn": "Unweaver",
         "model": "Diverged TrainedModel load",
         "training.sweep": "expand fit",

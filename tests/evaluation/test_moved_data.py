@@ -43,13 +43,13 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_what_is_noted_is_small_and_whole(home):
+def test_model_json_replaces_the_data(home):
     note = json.loads((home / "run" / "model.json").read_text())
     assert note["data"]["shape"] == [3, 8, 8] and note["data"]["labels"] == [2] and note["data"]["labelled"] == 4
     assert note["pictures"] == {"size": 8, "fit": "pad", "channels": "rgb", "background": "black", "white": 65535}
     assert note["labels"][0]["factor"] == "shade" and note["labels"][0]["values"] == list(SHADES)
     whole, alone = load(home / "run"), load(home / "run", with_data=False)
-    assert [told._replace(known=frozenset()) for told in label_mappings(whole)] == label_mappings(alone)
+    assert [m._replace(labelled_indices=frozenset()) for m in label_mappings(whole)] == label_mappings(alone)
     for name, weight in whole.method.state_dict().items():
         assert torch.equal(weight, alone.method.state_dict()[name])
 
@@ -64,9 +64,9 @@ def test_new_pictures_without_the_training_data(home):
     assert call("predict", "run", "elsewhere/00.png", "-o", "one.csv") == 0
     assert pd.read_csv("one.csv")["file"].tolist() == ["elsewhere/00.png"]
     assert call("encode", "run", "elsewhere", "-o", "codes.npz") == 0 and np.load("codes.npz")["codes"].shape[0] == 12
-    with pytest.raises(UserError, match="were not read, only its model"):
+    with pytest.raises(UserError):
         load("run", with_data=False).data.images(torch.arange(2))
-    with pytest.raises(UserError, match="was loaded without its data; give data to classify"):
+    with raises("data"):
         uw.predict(load("run", with_data=False))
 
 
@@ -80,27 +80,28 @@ def test_other_data_with_known_classes_without_the_training_data(home):
     assert 0 <= uw.class_error("run", other)["shade"] <= 1
 
 
-def test_where_the_data_are_needed_one_line_says_how_to_name_them(home, capsys):
+def test_an_error_names_missing_data_and_the_option_for_their_new_place(home, capsys):
     frame = uw.predict("run")
     shutil.move("photos", "elsewhere")
     for command in ("predict", "report", "evaluate"):
         assert call(command, "run") == 2
         line = said(capsys)
-        assert f"run 'run' was trained on data '{home / 'photos'}', which is not there" in line and "--data" in line
+        assert f"'{home / 'photos'}'" in line and "--data" in line
     assert not (home / "predicted.csv").exists() and not (home / "report.html").exists()
     assert call("predict", "run", "--data", "elsewhere") == 0
     again = pd.read_csv("predicted.csv")
     assert again["shade_labelled"].sum() == 4 and again["shade"].tolist() == frame["shade"].tolist()
     shutil.move("labels.csv", "table.csv")
     assert call("evaluate", "run", "--data", "elsewhere") == 2
-    assert f"was trained on factors '{home / 'labels.csv'}', which is not there" in said(capsys)
+    line = said(capsys)
+    assert f"'{home / 'labels.csv'}'" in line and "--factors" in line
     assert call("evaluate", "run", "--data", "elsewhere", "--factors", "table.csv") == 0
     capsys.readouterr()
     assert call("predict", "run", "--data", "elsewhere", "--factors", "table.csv", "-o", "table.csv") == 2
-    assert "out 'table.csv' is the table the run learned from" in said(capsys)
+    assert "table.csv" in said(capsys)
 
 
-def test_an_interrupted_run_goes_on_with_moved_data(home, capsys):
+def test_an_interrupted_run_is_resumed_with_moved_data(home, capsys):
     class Stop(Exception):
         pass
 
@@ -114,7 +115,7 @@ def test_an_interrupted_run_goes_on_with_moved_data(home, capsys):
     whole = uw.train("m2", data, steps=4, log_every=2, checkpoint_every=2, out="whole", **same)
     shutil.move("photos", "elsewhere")
     assert call("train", "--resume", "cut") == 2
-    assert "which is not there; put it back, or say where it is now: --data of" in said(capsys)
+    assert "--data" in said(capsys)
     assert call("train", "--resume", "cut", "--data", "elsewhere") == 0
     for name, weight in load("cut", with_data=False).method.state_dict().items():
         assert torch.equal(weight, whole.method.state_dict()[name])
@@ -122,55 +123,58 @@ def test_an_interrupted_run_goes_on_with_moved_data(home, capsys):
     assert len(pd.read_csv("beside/scores.csv")) == 2
 
 
-def test_files_of_the_field_may_move_too(tmp_path, monkeypatch, capsys):
+def test_files_of_published_data_sets_may_move(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     write_mnist(tmp_path / "here", train=40)
     uw.train("vae", "mnist(path='here', size=8)", steps=1, batch=4, net="small", latents=2, device="cpu", out="run")
     shutil.move("here", "there")
     assert call("evaluate", "run", "--metrics", "active_dimensions") == 2
-    assert "which is not there; put it back, or say where it is now" in said(capsys)
+    assert "--data" in said(capsys)
     assert call("evaluate", "run", "--metrics", "active_dimensions", "--data", "there") == 0
     assert call("evaluate", "run", "--factors", "labels.csv") == 2
-    assert "factors 'labels.csv' cannot be given to run 'run': its data are 'mnist', no table" in said(capsys)
+    line = said(capsys)
+    assert "factors" in line and "mnist" in line
 
 
-def test_what_is_not_accepted(home, capsys):
+def test_invalid_options(home, capsys):
     assert call("predict", "run", "photos", "--data", "photos") == 2
-    assert "data 'photos' says where the run's own data are now, and 'photos' which to classify" in said(capsys)
+    assert "photos" in said(capsys)
     (home / "photos" / "00.png").unlink()
     assert call("report", "run", "--data", "photos") == 2
-    assert "(12 images then, 11 now)" in said(capsys)
+    line = said(capsys)
+    assert "12" in line and "11" in line
     uw.train("vae", "digits", steps=1, batch=4, net="small", out="digits_run", device="cpu")
     assert call("report", "digits_run", "--data", "photos") == 2
-    assert "data 'photos' cannot be given to run 'digits_run': its data are 'digits', no files" in said(capsys)
+    line = said(capsys)
+    assert "photos" in line and "digits" in line
 
 
-def test_a_run_from_before_reads_its_data(home):
+def test_a_run_without_model_json_reads_its_data(home):
     (home / "run" / "model.json").unlink()
     assert len(uw.predict("run", "photos")) == 12
     shutil.move("photos", "elsewhere")
-    with pytest.raises(UserError, match="which is not there"):
+    with pytest.raises(UserError):
         uw.predict("run", "elsewhere")
 
 
 @pytest.mark.parametrize(
     "content", ["{", "[]", '{"data": {}}', '{"data": {"shape": 3}, "pictures": null, "labels": []}']
 )
-def test_a_damaged_note_is_one_line(home, content):
+def test_a_damaged_model_json(home, content):
     (home / "run" / "model.json").write_text(content)
-    with pytest.raises(UserError, match="run 'run' is damaged: .*model.json"):
+    with pytest.raises(UserError, match="model.json"):
         uw.predict("run", "photos")
-    assert len(uw.predict("run")) == 12  # with its data there is no need of it
+    assert len(uw.predict("run")) == 12  # not needed if the data are read
 
 
-def test_a_part_of_a_folder_prepares_pictures_as_the_folder_does(home):
+def test_a_subset_of_a_folder_has_its_preprocessing(home):
     part = uw.load_data('subset(data=\'folder(path="photos", size=8, fit="pad", background="black")\', first=8)')
     uw.train("vae", part, steps=1, batch=4, net="small", latents=2, device="cpu", out="part")
     assert json.loads((home / "part" / "model.json").read_text())["pictures"]["fit"] == "pad"
 
 
-def test_a_fleet_notes_it_too(home):
+def test_fleets_write_model_json(home):
     data = uw.load_data("photos", factors="labels.csv", size=8)
     same = {
         "method": "m2",
@@ -185,7 +189,7 @@ def test_a_fleet_notes_it_too(home):
         assert json.loads((trained.folder.path / "model.json").read_text())["labels"][0]["values"] == list(SHADES)
 
 
-def test_a_run_that_is_not_finished_says_so(home, capsys):
+def test_unfinished_runs(home, capsys):
     class Stop(Exception):
         pass
 
@@ -199,14 +203,14 @@ def test_a_run_that_is_not_finished_says_so(home, capsys):
         with pytest.raises(Stop):
             uw.train(method, data, steps=6, checkpoint_every=every, observe=stop, out=method, **same)
     assert call("predict", "m2") == 0
-    assert "run 'm2' is unfinished: its weights are of step 3 of 6." in said(capsys)
+    assert "step 3 of 6" in said(capsys)
     assert call("report", "m2") == 0
-    assert "it stands at step 3" in (home / "report.html").read_text()
+    assert "step 3" in (home / "report.html").read_text()
     assert call("predict", "m1") == 2
-    assert "run 'm1' is unfinished, and its classes come with its last stage; go on with it: unweave" in said(capsys)
+    assert "unweave train --resume m1" in said(capsys)
 
 
-def test_a_column_called_file_leaves_the_pictures_their_names(home):
+def test_a_factor_named_file(home):
     table = (home / "labels.csv").read_text().replace("file,shade", "image,file")
     (home / "labels.csv").write_text(table)
     data = "folder(path='photos', factors='labels.csv', size=8)"
@@ -215,7 +219,7 @@ def test_a_column_called_file_leaves_the_pictures_their_names(home):
     assert frame["picture"].tolist()[:2] == ["00.png", "01.png"] and set(frame["file"]) <= set(SHADES)
 
 
-def test_a_table_without_names_of_its_columns_is_told(home):
+def test_a_table_without_column_names(home):
     (home / "bare.csv").write_text((home / "labels.csv").read_text().partition("\n")[2])
     with raises("factors", value=str(home / "bare.csv")):
         uw.load_data("photos", factors="bare.csv", size=8)

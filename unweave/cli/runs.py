@@ -170,8 +170,8 @@ def predict(
 ) -> None:
     """The class of every picture and how sure the model is, as a .csv."""
     from unweave.config import read_config
-    from unweave.evaluation.predict import accuracy_lines
-    from unweave.evaluation.predict import predict as classes_of
+    from unweave.evaluation.classification import accuracy_lines
+    from unweave.evaluation.classification import predict as classes_of
     from unweave.integrations.export import write_output
     from unweave.runs import RunFolder
     from unweave.training.build import find_device

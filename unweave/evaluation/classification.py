@@ -1,6 +1,6 @@
-"""What a run learned of classes from labels: which class stands for which value, and how often it is wrong.
+"""Classification with a model that learned classes from labels: predicted classes, their confidence, error rates.
 
-Shape letters: N observations, L labelled factors, Y classes.
+Shape letters: N observations, B batch, Y classes.
 """
 
 from __future__ import annotations
@@ -8,26 +8,41 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data import Dataset, load_data
+from unweave.data import DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
+from unweave.data.user.folder import read_image_like
+from unweave.data.user.input_images import SUFFIXES, image_files, read_image
 from unweave.errors import UserError
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BATCH = 512
 Classify = Callable[[Tensor], tuple[Tensor, ...]]
 
 
+class Observations(NamedTuple):
+    """What is classified: images in batches, with their names and the data set, if they are one."""
+
+    column: str  # "file" or "row"
+    names: list[Any]
+    images: Callable[[], Iterator[Tensor]]
+    data: Dataset | None
+    trained_on: bool  # True if this is the data set of the run
+
+
 def label_mappings(trained: TrainedModel) -> list[LabelMapping]:
-    """The factors a run learned from labels, in the order of its classifier's answers."""
+    """Return the mapping of each factor that the run learned, in the order of the outputs of its classifier."""
     if isinstance(trained.data, DatasetMetadata):
         return trained.data.label_mappings
     labelled = trained.supervision.labelled_set(trained.data, trained.config.seed)
@@ -35,105 +50,207 @@ def label_mappings(trained: TrainedModel) -> list[LabelMapping]:
     return label_mapping.label_mappings(labelled, with_indices=True)
 
 
-def load_if_path(run: str | Path | TrainedModel, data: Any, device: str) -> TrainedModel:
-    """The run; one that is to look at other data than its own is opened without these."""
-    return run if isinstance(run, TrainedModel) else load(run, device=device, with_data=data is None)
+def classifier(trained: TrainedModel) -> Classify:
+    """Return the function from images to the class probabilities [B, Y] of each factor."""
+    if trained.representation.classify is not None:
+        return trained.representation.classify
+    path, method = str(trained.folder.path), trained.config.method
+    if type(trained.method).next_stage is not None:
+        message = f"run '{path}' predicts classes only after its last stage; resume it: unweave train --resume {path}"
+        raise UserError(message, argument="run", value=path, accepted="a finished run")
+    accepted = "a method that predicts classes, such as m2"
+    raise UserError(f"method must be {accepted}, got '{method}'", argument="method", value=method, accepted=accepted)
+
+
+def class_probabilities(classify: Classify, batches: Iterable[Tensor]) -> list[Tensor]:
+    """Return the class probabilities [N, Y] of all images for each factor."""
+    with torch.no_grad():
+        found = [[part.float().cpu() for part in classify(images)] for images in batches]
+    return [torch.cat(parts) for parts in zip(*found, strict=True)]
+
+
+def image_batches(trained: TrainedModel, data: Dataset) -> Iterator[Tensor]:
+    """Yield all images in order, on the device of the model."""
+    device = next(trained.method.parameters()).device
+    for part in sample_indices(data, None, 0).split(BATCH):
+        yield data.images(part).to(device)
+
+
+# --- predictions and error rates --------------------------------------------------------------------------------------
+
+
+def class_error(run: str | Path | TrainedModel, data: Any = None, *, device: str = "cpu") -> dict[str, float]:
+    """Return the error rate of each factor on observations with a known class that was not used in training.
+
+    `data` is a data set or its name; None is the data set of the run.
+    """
+    trained = _load_if_path(run, data, device)
+    classify, (dataset, trained_on) = classifier(trained), _compatible_data(trained, data)
+    trained = trained._replace(data=dataset) if trained_on else trained
+    probabilities, errors = class_probabilities(classify, image_batches(trained, dataset)), {}
+    for mapping, probs_NY in zip(label_mappings(trained), probabilities, strict=True):
+        true_N = true_classes(mapping, dataset)
+        counted_N = np.zeros(dataset.size, dtype=bool) if true_N is None else true_N >= 0
+        if trained_on:
+            counted_N &= ~_used_in_training(mapping, dataset.size)
+        if true_N is None or not counted_N.any():
+            accepted = f"data with labels of {mapping.factor} that were not used for training"
+            message = f"data has no labels of {mapping.factor} other than those used for training; pass {accepted}"
+            raise UserError(message, argument="data", value=dataset.name, accepted=accepted)
+        errors[mapping.factor] = float((probs_NY.argmax(1).numpy() != true_N)[counted_N].mean())
+    return errors
+
+
+def predict(run: str | Path | TrainedModel, data: Any = None, *, device: str = "cpu") -> pd.DataFrame:
+    """Return a table with one row per observation: its file or index, the most probable class, and its probability.
+
+    `data` is a data set, its name or call text, or image files or folders; None is the data set of the run. The columns
+    of each factor F are F and F_confidence; F_true if the data have labels; F_right, whether the label is in the
+    predicted class, if a class stands for several values; F_labelled, for the data set of the run: whether the label
+    was used in training.
+    """
+    import pandas as pd
+
+    trained = _load_if_path(run, data, device)
+    classify, seen = classifier(trained), _observations(trained, data)
+    if seen.trained_on and seen.data is not None:
+        trained = trained._replace(data=seen.data)
+    probabilities, mappings = class_probabilities(classify, seen.images()), label_mappings(trained)
+    taken = {mapping.factor for mapping in mappings}
+    column = next(name for name in (seen.column, "picture", "observation", "_") if name not in taken)
+    table: dict[str, Any] = {column: seen.names}
+    for mapping, probs_NY in zip(mappings, probabilities, strict=True):
+        table |= _columns(probs_NY, mapping, seen)
+    return pd.DataFrame(table)
+
+
+def _columns(probs_NY: Tensor, mapping: LabelMapping, seen: Observations) -> dict[str, Any]:
+    factor, (confidence_N, class_N) = mapping.factor, probs_NY.max(1)
+    names = np.array([*mapping.names(), None], dtype=object)
+    columns = {factor: names[class_N], f"{factor}_confidence": confidence_N.numpy()}
+    true_N = None if seen.data is None else true_classes(mapping, seen.data)
+    if seen.data is not None and true_N is not None and (true_N >= 0).any():
+        columns[f"{factor}_true"] = _true_values(mapping, seen.data) if mapping.many_to_one else names[true_N]
+        if mapping.many_to_one:  # the name of the class differs from the value in the table
+            columns[f"{factor}_right"] = np.where(true_N >= 0, class_N.numpy() == true_N, None)
+        if seen.trained_on:
+            columns[f"{factor}_labelled"] = _used_in_training(mapping, len(true_N))
+    return columns
+
+
+def accuracy_lines(frame: pd.DataFrame) -> list[str]:
+    """Return the accuracy of each factor in a table of `predict`, separately for labels used in training."""
+    lines = []
+    for factor in [str(name) for name in frame if f"{name}_confidence" in frame and f"{name}_true" in frame]:
+        known = frame[f"{factor}_right" if f"{factor}_right" in frame else f"{factor}_true"].notna()
+        for used in (False, True):
+            rows = frame[known & (frame.get(f"{factor}_labelled", False) == used)]
+            if len(rows):
+                same = rows[factor] == rows[f"{factor}_true"]
+                percent = 100 * rows.get(f"{factor}_right", same).astype(bool).mean()
+                which = "labelled in training" if used else "with a known class, not labelled in training"
+                lines.append(f"{factor}: {percent:.2f} % right of {len(rows)} observations {which}")
+    return lines
+
+
+# --- classes and values of the data -----------------------------------------------------------------------------------
 
 
 def true_classes(mapping: LabelMapping, data: Dataset) -> np.ndarray | None:
-    """The model's number of the true class of each observation, -1 where it is not known; None if the data has none."""
+    """Return the model's class of the true value of each observation, -1 if unknown; None if data lack the factor."""
     if mapping.factor not in data.factor_names:
         return None
     k = data.factor_names.index(mapping.factor)
     if mapping.spans:
         return mapping.class_of(_numbers(data, k))
     numbers = np.array([*(mapping.classes.get(value, -1) for value in data.factor_values[k]), -1])
-    return numbers[data.factors(sample_indices(data, None, 0))[:, k].cpu().numpy()]
+    return numbers[_factor(data, k)]
 
 
-def true_values(mapping: LabelMapping, data: Dataset) -> np.ndarray:
-    """What the table says of a factor, of each observation: a number of a continuous one, else a name, or None."""
+def _true_values(mapping: LabelMapping, data: Dataset) -> np.ndarray:
+    """Return the value of the factor for each observation: a number if continuous, else its name, or None."""
     k = data.factor_names.index(mapping.factor)
     if mapping.spans:
         return np.array([None if np.isnan(number) else number for number in _numbers(data, k).tolist()], dtype=object)
-    names = np.array([*map(format_value, data.factor_values[k]), None], dtype=object)
-    return names[data.factors(sample_indices(data, None, 0))[:, k].cpu().numpy()]
+    return np.array([*map(format_value, data.factor_values[k]), None], dtype=object)[_factor(data, k)]
 
 
 def _numbers(data: Dataset, k: int) -> np.ndarray:
-    """A factor that the model knows as continuous, as numbers; of a set that has texts instead none is known."""
+    """Return the values of a factor as numbers; texts are unknown."""
     if data.factor_types[k] == "continuous":
         return exact_values(data, k)
     values = np.array([*(np.nan if isinstance(v, str) else v for v in data.factor_values[k]), np.nan], dtype=float)
-    return values[data.factors(sample_indices(data, None, 0))[:, k].cpu().numpy()]
+    return values[_factor(data, k)]
 
 
-def used_in_training(mapping: LabelMapping, count: int) -> np.ndarray:
-    """Which of the run's own observations had a label that was used."""
+def _factor(data: Dataset, k: int) -> np.ndarray:
+    return data.factors(sample_indices(data, None, 0))[:, k].cpu().numpy()
+
+
+def _used_in_training(mapping: LabelMapping, count: int) -> np.ndarray:
+    """Return which observations of the run's data set had a label that was used."""
     return np.isin(np.arange(count), list(mapping.labelled_indices))
 
 
-def compatible_data(trained: TrainedModel, data: Any) -> tuple[Dataset, bool]:
-    """A data set the model takes, on its device, and whether it is the very data of the run; None is that."""
+# --- what is classified -----------------------------------------------------------------------------------------------
+
+
+def _load_if_path(run: str | Path | TrainedModel, data: Any, device: str) -> TrainedModel:
+    """Return the run; without its own data if other data are classified."""
+    return run if isinstance(run, TrainedModel) else load(run, device=device, with_data=data is None)
+
+
+def _compatible_data(trained: TrainedModel, data: Any) -> tuple[Dataset, bool]:
+    """Return the data on the device of the model, and whether they are the data of the run, which None stands for."""
     if data is None and isinstance(trained.data, DatasetMetadata):
-        raise UserError(f"run '{trained.folder.path}' was loaded without its data; give data to classify")
+        message = f"run '{trained.folder.path}' was loaded without its data; pass data to classify"
+        raise UserError(message, argument="data", accepted="a data set, or image files")
     dataset = trained.data if data is None else load_data(data)
     if dataset.shape != trained.data.shape:
-        raise UserError(
-            f"data has images of shape {dataset.shape}, but the model takes {trained.data.shape}; give those"
-        )
+        accepted = f"data with images of shape {trained.data.shape}"
+        message = f"data has images of shape {dataset.shape}, but the model accepts shape {trained.data.shape}"
+        raise UserError(message, argument="data", value=dataset.shape, accepted=accepted)
     same = bool(dataset.options) and _call(dataset) == _call(trained.data)
     return dataset.to(next(trained.method.parameters()).device), dataset is trained.data or same
 
 
 def _call(data: Dataset) -> str:
-    """What makes this set again, also where it was read from a run's config, which knows no tuples."""
+    """Return name and options as JSON, in which tuples and lists are equal."""
     return json.dumps([data.name, data.options], sort_keys=True, default=str)
 
 
-def image_batches(trained: TrainedModel, data: Dataset) -> Iterator[Tensor]:
-    """All images in order, on the model's device."""
+def _observations(trained: TrainedModel, data: Any) -> Observations:
+    if _are_image_paths(data):
+        return _image_files(trained, data)
+    dataset, trained_on = _compatible_data(trained, data)
+    files = dataset.source_info.file_names
+    names: list[Any] = list(files) or list(range(dataset.size))
+    column = "file" if files else "row"
+    return Observations(column, names, lambda: image_batches(trained, dataset), dataset, trained_on)
+
+
+def _are_image_paths(data: Any) -> bool:
+    """Return True for image files or folders of them, False for a data set."""
+    if isinstance(data, list | tuple):
+        return bool(data) and all(isinstance(item, str | Path) for item in data)
+    if not isinstance(data, str | Path) or data in DATASETS:  # './digits' is a folder of that name
+        return False
+    return Path(data).is_dir() or Path(data).suffix.lower() in SUFFIXES
+
+
+def _image_files(trained: TrainedModel, paths: Any) -> Observations:
+    files = image_files(paths)
     device = next(trained.method.parameters()).device
-    for part in sample_indices(data, None, 0).split(BATCH):
-        yield data.images(part).to(device)
+
+    def images() -> Iterator[Tensor]:
+        for start in range(0, len(files), BATCH):
+            pixels = np.stack([_read(trained, file) for file in files[start : start + BATCH]])
+            yield torch.as_tensor(pixels, dtype=torch.float32, device=device)
+
+    return Observations("file", [str(file) for file in files], images, None, False)
 
 
-def classifier(trained: TrainedModel) -> Classify:
-    """From images to the probabilities of each factor's classes [B, Y]."""
-    if trained.representation.classify is None:
-        if type(trained.method).next_stage is not None:
-            raise UserError(
-                f"run '{trained.folder.path}' is unfinished, and its classes come with its last stage; go on with it: "
-                f"unweave train --resume {trained.folder.path}"
-            )
-        raise UserError(f"method '{trained.config.method}' has no classes to predict; train one such as m2")
-    return trained.representation.classify
-
-
-def class_probabilities(classify: Classify, batches: Iterable[Tensor]) -> list[Tensor]:
-    """The probabilities of the classes [N, Y] of all images, for each factor."""
-    with torch.no_grad():
-        found = [[part.float().cpu() for part in classify(images)] for images in batches]
-    return [torch.cat(parts) for parts in zip(*found, strict=True)]
-
-
-def class_error(run: str | Path | TrainedModel, data: Any = None, *, device: str = "cpu") -> dict[str, float]:
-    """Of each factor the share of wrong classes, among observations with a known one that was not used in training.
-
-    `data` is a data set or its name; None is what the run was trained on.
-    """
-    trained = load_if_path(run, data, device)
-    classify, (dataset, trained_on) = classifier(trained), compatible_data(trained, data)
-    trained = trained._replace(data=dataset) if trained_on else trained
-    chances, found = class_probabilities(classify, image_batches(trained, dataset)), {}
-    for mapping, chance_NY in zip(label_mappings(trained), chances, strict=True):
-        true_N = true_classes(mapping, dataset)
-        counted_N = np.zeros(dataset.size, dtype=bool) if true_N is None else true_N >= 0
-        if trained_on:
-            counted_N &= ~used_in_training(mapping, dataset.size)
-        if true_N is None or not counted_N.any():
-            raise UserError(
-                f"data has no known {mapping.factor} beside the labels used in training; give data that has"
-            )
-        found[mapping.factor] = float((chance_NY.argmax(1).numpy() != true_N)[counted_N].mean())
-    return found
+def _read(trained: TrainedModel, file: Path) -> np.ndarray:
+    """Read an image with the preprocessing of the training images, if these were files too."""
+    like = read_image_like(trained.data, file)
+    return read_image(file, trained.data.shape) if like is None else like

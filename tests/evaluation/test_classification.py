@@ -6,11 +6,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import unweave as uw
+from tests.helpers.raises import raises
 from unweave.cli.app import app, run_command
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
 from unweave.errors import UserError, UserNotice
-from unweave.evaluation.predict import accuracy_lines, class_error, label_mappings, predict
+from unweave.evaluation.classification import accuracy_lines, class_error, label_mappings, predict
 
 COLOURS = ("red", "green", "blue")
 
@@ -43,7 +44,7 @@ def test_names_confidence_truth_and_which_were_labelled(run):
     (chance,) = run.representation.classify(run.data.images(torch.arange(60)))
     np.testing.assert_allclose(frame["colour_confidence"], chance.detach().numpy().max(1), rtol=1e-5)
     (told,) = label_mappings(run)
-    used = uw.data.Sampler(run.data, ("labelled", "labels"), "labels(n=6, balanced=True)", seed=0).labelled.table[0]
+    used = run.supervision.labelled_set(run.data, seed=0).table[0]
     assert frame.index[frame["colour_labelled"]].tolist() == sorted(used.tolist()) == sorted(told.labelled_indices)
     assert class_error(run) == {"colour": 0.0}
     assert accuracy_lines(frame) == [
@@ -66,11 +67,11 @@ def test_other_data_with_values_in_another_order_and_gaps(run):
     assert list(frame) == ["row", "colour", "colour_confidence", "colour_true"]
     assert frame["colour_true"].notna().tolist() == [row in known for row in range(30)]
     assert class_error(run, plain_colours(30, known=known)) == {"colour": 0.0}
-    with pytest.raises(UserError, match="data has no known colour beside the labels used in training"):
+    with raises("data"):
         class_error(run, Arrays(np.zeros((3, 3, 8, 8), np.float32)))
 
 
-def test_picture_files_and_folders(run, tmp_path):
+def test_image_files_and_folders(run, tmp_path):
     (tmp_path / "in").mkdir()
     for name, colour in (("a", (200, 0, 0)), ("b", (0, 0, 180))):
         Image.new("RGB", (12, 12), colour).save(tmp_path / "in" / f"{name}.png")
@@ -97,13 +98,13 @@ def test_renamed_and_coarser_classes_keep_their_names(tmp_path):
     assert told.names()[first] == f"{values[0]:g} or {values[1]:.6g}"
 
 
-def test_what_is_not_accepted(run, tmp_path):
+def test_invalid_runs_and_data(run, tmp_path):
     vae = uw.train("vae", run.data, steps=1, batch=4, net="small", out=tmp_path / "vae", device="cpu")
-    with pytest.raises(UserError, match="method 'vae' has no classes to predict; train one such as m2"):
+    with raises("method", value="vae"):
         predict(vae)
-    with pytest.raises(UserError, match=r"data has images of shape \(1, 8, 8\), but the model takes \(3, 8, 8\)"):
+    with raises("data", value=(1, 8, 8)):
         predict(run, "digits")
-    with pytest.raises(UserError, match="nowhere.png' does not exist"):
+    with pytest.raises(UserError, match="nowhere.png"):
         predict(run, "nowhere.png")
 
 
