@@ -67,7 +67,7 @@ def test_list(what, capsys):
     assert out.strip()
 
 
-def test_info_tells_equation_defaults_and_paper(capsys):
+def test_info_shows_equation_defaults_and_paper(capsys):
     code, out, _ = unweave(capsys, "info", "factor_vae")
     assert code == 0
     for word in ("gamma", "35", "KL(q(z) || prod_j q(z_j))", "one_batch", "Kim and Mnih"):

@@ -76,6 +76,6 @@ def test_rows_of_no_use_are_told_in_python_too(said, tmp_path):
     with pytest.warns(UserNotice) as found:
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
     assert [str(warning.message) for warning in found] == [
-        "1 row names no picture: nobody.png",
-        "1 picture has several rows, of which the first is used: 00.png",
+        "1 row names no image: nobody.png",
+        "1 image has several rows, of which the first is used: 00.png",
     ]

@@ -1,4 +1,4 @@
-"""The commands that tell what there is: `unweave list` and `unweave info`."""
+"""The commands `unweave list` and `unweave info`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from unweave.errors import invalid
+from unweave.errors import check_choice
 
 
 def list_(what: Annotated[str, typer.Argument(help="methods, metrics, data or supervision")]) -> None:
-    """What there is."""
+    """List the available methods, metrics, data sets or kinds of supervision."""
     from unweave.data import DATASETS
     from unweave.data.supervision import SUPERVISION_KINDS
     from unweave.methods import METHODS
@@ -28,17 +28,16 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics, data or su
             (escape(kind.syntax), (inspect.getdoc(kind) or "").split("\n")[0]) for kind in SUPERVISION_KINDS
         ],
     }
-    if what not in rows:
-        raise invalid("what", what, "methods, metrics, data or supervision")
+    check_choice("what", what, rows)
     table = Table(what, "", show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, about in rows[what]:
         table.add_row(f"[bold]{name}[/bold]", about)
     Console().print(table)
 
 
-def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list methods")]) -> None:
-    """A method's equation, its settings with their defaults, and the paper's values."""
-    from unweave.config.settings import all_settings
+def info(method: Annotated[str, typer.Argument(help="name of a method; see: unweave list methods")]) -> None:
+    """Show the equation of a method, and its settings with default and published values."""
+    from unweave.config.settings import all_settings, format_value
     from unweave.contract import setting_help
     from unweave.methods.semi_supervised import accepts_label_term
     from unweave.training.build import find_method
@@ -47,11 +46,11 @@ def info(method: Annotated[str, typer.Argument(help="a method; see: unweave list
     Console().print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)
     Console().print("It minimises\n  " + cls.equation + "\n", markup=False, highlight=False)
     table = Table("--set", "default", "published", "meaning", box=None, padding=(0, 2, 0, 0))
-    (static, traced), about = all_settings(cls), setting_help(cls)
+    (static, traced), meaning = all_settings(cls), setting_help(cls)
     for name, param in traced.items():
-        table.add_row(name, f"{param.default:g}", param.paper, param.about)
+        table.add_row(name, format_value(param.default), param.paper, meaning[name])
     for name, parameter in static.items():
-        table.add_row(name, str(parameter.default), "", about[name])
+        table.add_row(name, format_value(parameter.default), "", meaning[name])
     Console().print(table)
     if cls.example_supervision:
         example = f'unweave train {method} --data rooms --supervision "{cls.example_supervision}"'

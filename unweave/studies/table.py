@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.studies.study import SCALES, Published, Study
 
 COLUMNS = ("study", "scale", "family", "row", "run", "method", "data", "seed", "steps", "diverged")
@@ -17,7 +17,7 @@ TIMES = ("fleet_seconds", "models", "seconds_per_model")
 
 
 def read_scores(study: Study, paths: Sequence[str | Path]) -> pd.DataFrame:
-    """The rows of several scores.csv, given as such or by their folders; a run that is in two of them counts once."""
+    """Return the rows of several scores.csv, given as files or as their folders; each run counts once."""
     frames = [_read(study, Path(path)) for path in paths]
     return merged(frames, [str(path) for path in paths])
 
@@ -27,34 +27,34 @@ def _read(study: Study, path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_csv(file)
     except FileNotFoundError:
-        raise UserError(f"scores '{path}' is neither a scores.csv nor a folder with one") from None
+        raise invalid("scores", str(path), "a scores.csv, or a folder with one") from None
     except (ValueError, UnicodeDecodeError) as error:
-        raise UserError(f"scores '{file}' cannot be read as a table: {str(error).splitlines()[0]}") from None
+        raise invalid("scores", str(file), "a table", hint=str(error).splitlines()[0]) from None
     if missing := [name for name in COLUMNS if name not in frame.columns]:
-        raise UserError(f"scores '{file}' has no column '{missing[0]}'; give what `unweave study run` wrote")
+        hint = f"it has no column '{missing[0]}'"
+        raise invalid("scores", str(file), "a file that `unweave study run` wrote", hint=hint)
     if len(frame) and set(frame["study"]) != {study.name}:
-        raise UserError(f"scores '{file}' is of study '{frame['study'].iloc[0]}', not of '{study.name}'")
+        raise invalid("study", study.name, frame["study"].iloc[0], context=f"scores '{file}' is of another study")
     return frame
 
 
 def merged(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """All rows; the same run with other scores, or runs of another scale, are refused."""
+    """Return all rows; raise for runs of several scales, or if a run has two different scores."""
     filled = [frame.assign(_from=name) for frame, name in zip(frames, names, strict=True) if len(frame)]
     if not filled:
-        raise UserError(f"scores '{names[0]}' have no run; train some with `unweave study run`")
+        raise invalid("scores", names[0], "a table with runs")
     whole = pd.concat(filled, ignore_index=True)
     scales = list(dict.fromkeys(whole["scale"]))
     if len(scales) > 1:
         first, other = (whole.loc[whole["scale"] == scale, "_from"].iloc[0] for scale in scales[:2])
-        raise UserError(
-            f"scores '{first}' are of scale '{scales[0]}' and '{other}' of '{scales[1]}'; make a table of each"
-        )
-    told = [n for n in whole.columns if pd.api.types.is_numeric_dtype(whole[n]) and n not in TIMES]
+        hint = f"'{first}' is of scale '{scales[0]}' and '{other}' of '{scales[1]}'"
+        raise invalid("scores", other, "files of one scale", hint=hint)
+    numeric = [n for n in whole.columns if pd.api.types.is_numeric_dtype(whole[n]) and n not in TIMES]
     for run, same in whole.groupby("run"):
-        first = same[told].iloc[0]
-        if any(not np.allclose(row, first, equal_nan=True) for _, row in same[told].iterrows()):
-            where = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
-            raise UserError(f"run '{run}' has other scores in {where}; give one of them")
+        first = same[numeric].iloc[0]
+        if any(not np.allclose(row, first, equal_nan=True) for _, row in same[numeric].iterrows()):
+            files = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
+            raise invalid("scores", files, "files that agree", hint=f"run '{run}' has different scores in them")
     return whole.drop_duplicates("run", ignore_index=True).drop(columns="_from")
 
 

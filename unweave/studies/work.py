@@ -1,4 +1,4 @@
-"""Work on a study: choose its runs, train them as fleets, score them into one table with a row a run."""
+"""Select the runs of a study, train them as fleets and score them into one table with a row per run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from unweave.contract import stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
-from unweave.errors import UserError, check_choice
+from unweave.errors import check_choice, invalid
 from unweave.evaluation.compare import score_runs
 from unweave.model import Diverged, TrainedModel
-from unweave.runs import RunFolder
+from unweave.runs import RunFolder, write_atomic
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
+from unweave.studies.table import read_scores
 from unweave.training.build import find_method
 from unweave.training.prepare import resolve_options
 from unweave.training.progress import Progress, ProgressCallback
 from unweave.training.sweep import fit
 
-RunResult = TrainedModel | Diverged | None  # None: the time did not suffice
+RunResult = TrainedModel | Diverged | None  # None: not trained within the time limit
 _PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
 
 
@@ -46,10 +47,9 @@ def select_runs(
     path: str | Path | None = None,
     **options: Any,
 ) -> list[RunSpec]:
-    """The study's runs at this scale: those that `only` names, with these seeds and options instead of their own.
+    """Return the study's runs at this scale, restricted to those in `only`, with these seeds and options.
 
-    `path` is where the files of the data sets are, for sets that have files: theirs, if the runs have one such set,
-    or a folder of that name for each of them.
+    `path` is the folder with the files of the data set, or with a folder for each data set if there are several.
     """
     check_choice("scale", scale, SCALES)
     runs = study.runs(scale)
@@ -65,21 +65,18 @@ def select_runs(
 
 
 def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
-    """The runs with the files of their data sets there."""
+    """Return the runs with the paths of their data files set."""
     calls = {run["data"]: parse_call(run["data"]) for run in runs}
     names = {name for name, _ in calls.values() if name in FILES}
     if not names:
-        raise UserError(
-            f"path '{path}' is given, but data '{next(iter(calls))}' has no files; choose runs whose data has"
-        )
+        raise invalid("path", str(path), f"left out: data '{next(iter(calls))}' has no files")
+    listing = ", ".join(sorted(names))
     if not path.exists():
-        raise UserError(f"path '{path}' does not exist; give the folder with the files of {', '.join(sorted(names))}")
+        raise invalid("path", str(path), f"an existing folder with the files of {listing}")
     folders = {name: path / name if (path / name).is_dir() else path for name in names}
     if missing := [name for name in sorted(names) if len(names) > 1 and folders[name] == path]:
-        raise UserError(
-            f"path '{path}' has no folder '{missing[0]}'; give the files of each set ({', '.join(sorted(names))}) a "
-            f"folder of its name, or choose one set by only data={missing[0]}"
-        )
+        hint = f"there is none for {missing[0]}; select one data set with only data={missing[0]}"
+        raise invalid("path", str(path), f"a folder with one folder for each of {listing}", hint=hint)
     texts = {
         data: call_text(name, {**options, "path": str(folders[name])}) if name in FILES else data
         for data, (name, options) in calls.items()
@@ -88,7 +85,7 @@ def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
 
 
 def _anywhere(data: str) -> str:
-    """The data set as it is called where its files need no folder named: the same on every machine."""
+    """Return the data set without the path of its files: the same text on every machine."""
     name, options = parse_call(data)
     return call_text(name, {n: v for n, v in options.items() if n != "path"}) if name in FILES else data
 
@@ -97,8 +94,8 @@ def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[Run
     check_choice("only", name, sorted({name for run in runs for name in run}))
     for value in values:
         if not any(_is(run, name, value) for run in runs):
-            there = ", ".join(dict.fromkeys(str(run[name]) for run in runs if name in run))
-            raise UserError(f"only '{name}={value}' leaves no run; there are {there}")
+            known = ", ".join(dict.fromkeys(str(run[name]) for run in runs if name in run))
+            raise invalid("only", f"{name}={value}", f"{name} with a value of the study's runs ({known})")
     return [run for run in runs if any(_is(run, name, value) for value in values)]
 
 
@@ -114,12 +111,12 @@ def _is(run: Mapping[str, Any], name: str, value: str) -> bool:
 
 
 def scale_name(scale: str, steps: int | None) -> str:
-    """Runs of another number of steps are not the scale's: they are named apart, and never in one table with it."""
+    """Return the name of a scale; with another number of steps it has another name, because scores are not mixed."""
     return scale if steps is None else f"{scale}, {steps} steps"
 
 
 def folder_name(study: Study, run: Mapping[str, Any]) -> str:
-    """A run's folder, which does not depend on what else is trained: parts of a study fit together."""
+    """Return the folder name of a run, which does not depend on the other runs that are trained."""
     words = study.row(run).name.replace(" on ", "-").replace("=", "").replace(",", " ")
     return f"{re.sub(r'[^A-Za-z0-9_.]+', '-', words)}-seed{run['seed']}"
 
@@ -137,29 +134,30 @@ def group_into_cohorts(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
 
 
 class _Clock:
-    """Tells of a whole study what each fleet tells of itself, and ends it when its time is up."""
+    """Converts the progress of a fleet to that of the study, and stops the study after its time limit."""
 
     def __init__(self, runs: Sequence[RunSpec], minutes: float | None, observe: ProgressCallback | None) -> None:
         self.runs, self.observe = len(runs), observe
-        self.total, self.done, self.finished, self.lost = sum(map(_steps, runs)), 0, 0, 0
+        self.total, self.done, self.finished, self.diverged = sum(map(_steps, runs)), 0, 0, 0
         self.end = None if minutes is None else time.monotonic() + 60 * minutes
 
     def tick(self, record: Progress) -> None:
         done = self.done + record.done
         if self.observe:
             left = (self.total - done) / max(record.rate, 1e-9)
-            finished, lost = self.finished + record.finished, self.lost + record.diverged
-            whole = record._replace(runs=self.runs, finished=finished, diverged=lost, done=done, total=self.total)
+            finished, diverged = self.finished + record.finished, self.diverged + record.diverged
+            whole = record._replace(runs=self.runs, finished=finished, diverged=diverged, done=done, total=self.total)
             self.observe(whole._replace(remaining_seconds=left))
-        if self.is_up() and record.done < record.total:  # a fleet at its end is let finish
+        if self.is_up() and record.done < record.total:  # a fleet after its last step may finish
             raise _TimeIsUp
 
     def is_up(self) -> bool:
         return self.end is not None and time.monotonic() >= self.end
 
-    def close(self, cohort: Sequence[RunSpec], lost: int) -> None:
+    def close(self, cohort: Sequence[RunSpec], diverged: int) -> None:
         self.done += sum(map(_steps, cohort))
-        self.finished, self.lost = self.finished + len(cohort) - lost, self.lost + lost
+        self.finished += len(cohort) - diverged
+        self.diverged += diverged
 
 
 def _steps(run: Mapping[str, Any]) -> int:
@@ -176,9 +174,9 @@ def train_study(
     observe: ProgressCallback | None = None,
     each: Callable[[list[RunSpec], list[RunResult]], None] | None = None,
 ) -> list[RunResult]:
-    """Train what is not trained yet, fleet after fleet; what exists below `out` is gone on with.
+    """Train the runs that are not finished, fleet after fleet; runs that exist below `out` are continued.
 
-    `each` is told of a fleet when it is finished: what it does then is not lost if a later one is interrupted.
+    `each` is called after each fleet, so that its results are not lost if a later fleet is interrupted.
     """
     clock, loaded = _Clock(runs, minutes, observe), dict[str, Dataset]()
     found: dict[str, RunResult] = {}
@@ -201,12 +199,46 @@ def train_study(
 
 
 def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[RunSpec]]:
-    """What is finished is only loaded; beside runs still to train it would take up a place in their fleet."""
+    """Return the fleets; finished runs, which are only loaded, form fleets of their own."""
     for cohort in group_into_cohorts(runs):
         finished = [RunFolder(out / folder_name(study, run)).finished for run in cohort]
         for which in (True, False):
             if part := [run for run, over in zip(cohort, finished, strict=True) if over is which]:
                 yield part
+
+
+def run_study(
+    study: Study,
+    scale: str,
+    runs: Sequence[RunSpec],
+    root: Path,
+    *,
+    steps: int | None,
+    device: str,
+    strategy: str = "auto",
+    minutes: float | None = None,
+    observe: ProgressCallback | None = None,
+) -> tuple[int, pd.DataFrame | None]:
+    """Train and score these runs; update scores.csv after each fleet. Return the number of trained runs and the table.
+
+    Runs of another scale in the folder are an error.
+    """
+    label = scale_name(scale, steps)
+    frame = read_scores(study, [root]) if (root / "scores.csv").is_file() else None
+    if frame is not None and (other := frame["scale"].iloc[0]) != label:
+        raise invalid("scale", label, other, context=f"out '{root}' has runs of another scale")
+
+    def update(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
+        nonlocal frame
+        scored = score_study(study, scale, fleet, trained, label=label, device=device)
+        if frame is not None:
+            scored = pd.concat([frame[~frame["run"].isin(scored["run"])], scored], ignore_index=True)
+        frame = in_order(study, runs, scored)
+        root.mkdir(parents=True, exist_ok=True)
+        write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
+
+    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, each=update)
+    return sum(result is not None for result in done), frame
 
 
 # --- scoring -------------------------------------------------------------------------------------------------------
@@ -215,10 +247,10 @@ def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[R
 def score_study(
     study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[RunResult], *, label: str, device: str
 ) -> pd.DataFrame:
-    """A row for each run that is trained: where it belongs, what it is, the time it took, its scores."""
+    """Return a table with a row per trained run: its place in the study, settings, training time and scores."""
     kept = [(run, result) for run, result in zip(runs, done, strict=True) if result is not None]
     for _, result in kept:
-        if isinstance(result, TrainedModel):  # those that were finished before come back on the CPU
+        if isinstance(result, TrainedModel):  # runs that were finished before are on the CPU
             result.method.to(device)
             result.data.to(device)
     frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
@@ -233,7 +265,7 @@ def score_study(
 
 
 def in_order(study: Study, runs: Sequence[RunSpec], frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table of scores as these runs follow each other, after those of other runs."""
+    """Return the rows of other runs, then those of these runs in their order."""
     place = {folder_name(study, run): n for n, run in enumerate(runs)}
     return frame.sort_values("run", key=lambda names: names.map(place).fillna(-1), kind="stable", ignore_index=True)
 
