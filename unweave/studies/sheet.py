@@ -29,7 +29,12 @@ def text_tables(study: Study, frame: pd.DataFrame, title: Callable[[str], str]) 
         "title": study.name,
         "paper": study.paper,
         "question": study.question,
-        "facts": [f"scale {scale}", f"{len(frame)} runs", f"{steps} steps", *(str(v) for part in devices for v in part)],
+        "facts": [
+            f"scale {scale}",
+            f"{len(frame)} runs",
+            f"{steps} steps",
+            *(str(v) for part in devices for v in part),
+        ],
         "notes": _notes(study, scale, len(study.published) - len(compared)),
         "legend": list(PROVENANCE.items()),
         "heads": ["row", "runs", TIME, *map(title, scores)],
