@@ -1,4 +1,4 @@
-"""What is said where labels of one's own pictures cannot be learned from."""
+"""Messages about labels of a user's own images that a method cannot learn from."""
 
 import pytest
 from PIL import Image
@@ -32,8 +32,7 @@ def said(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("method", ["m2", "m1", "m1_m2", "aae_semi"])
 def test_two_columns_are_named_and_one_is_proposed(said, method):
     line = said("animal,colour", lambda n: f"{['cat', 'dog'][n % 2]},{['red', 'blue'][n // 6]}", method)
-    assert "supervision='labels' gives those of 2 factors" in line
-    assert "has factors animal, colour; choose one: supervision=\"labels(factors=['animal'])\"" in line
+    assert "supervision" in line and "factors=['animal']" in line and "animal, colour" in line
 
 
 @pytest.mark.parametrize(

@@ -215,15 +215,15 @@ def test_the_onnx_file_says_what_it_takes(exported):
 
 
 def test_an_unknown_format(tmp_path):
-    with pytest.raises(UserError, match="format 'onx' does not exist; did you mean 'onnx'"):
+    with raises("format", value="onx", accepted=["onnx"]):
         export(model(GREY), tmp_path / "e", "onx")
-    with pytest.raises(UserError, match="e.pt' does not end in .pt2"):
+    with raises("out", value=str(tmp_path / "e.pt")):
         export(model(GREY), tmp_path / "e.pt")
 
 
 @pytest.mark.parametrize("absent", ["onnx", "onnxscript"])
 def test_onnx_without_its_packages(tmp_path, monkeypatch, absent):
     monkeypatch.setitem(sys.modules, absent, None)  # what import finds for a package that cannot be imported
-    with pytest.raises(UserError, match=rf"package {absent}, .* 'unweave\[onnx\]'"):
+    with pytest.raises(UserError, match=rf"package {absent} .*'unweave\[onnx\]'"):
         export(model(GREY), tmp_path / "e.onnx", "onnx")
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,6 @@ import pytest
 from tiny_study import TINY
 
 from tests.helpers.raises import raises
-from unweave.errors import UserError
 from unweave.evaluation import compare
 from unweave.studies import work
 from unweave.studies.work import folder_name, group_into_cohorts, scale_name, score_study, select_runs, train_study

@@ -1,1 +1,1 @@
-"""Unweave inside of other libraries, and their formats."""
+"""Interfaces to other libraries and file formats."""

@@ -1,4 +1,4 @@
-"""Codes of image files, and encoders that run without unweave."""
+"""Encode image files, and export encoders as programs that run without unweave."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from unweave.contract import Method
 from unweave.data.user.folder import read_image_like
 from unweave.data.user.input_images import image_files, read_image
-from unweave.errors import UserError, check_choice
+from unweave.errors import check_choice, invalid
 from unweave.model import TrainedModel
-from unweave.runs import write_atomic
+from unweave.runs import unwritable, write_atomic
 
 FORMATS = ("onnx", "torch")
 
@@ -31,34 +31,34 @@ FORMATS = ("onnx", "torch")
 def encode_files(
     trained: TrainedModel, paths: str | Path | Iterable[str | Path], out: str | Path, batch: int = 256
 ) -> int:
-    """Write `codes` [N, Z] and `files` [N] into an .npz; returns N."""
+    """Write `codes` [N, Z] and `files` [N] to an .npz; return N."""
     files = image_files(paths)
     codes = []
     for start in range(0, len(files), batch):
-        codes.append(trained.encode(np.stack([_prepared(trained, f) for f in files[start : start + batch]])))
+        codes.append(trained.encode(np.stack([_read(trained, file) for file in files[start : start + batch]])))
     buffer = io.BytesIO()
     np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
     write_output(Path(out), buffer.getvalue())
     return len(files)
 
 
-def _prepared(trained: TrainedModel, path: Path) -> np.ndarray:
-    """A picture as those the model was trained on, if these were pictures too."""
+def _read(trained: TrainedModel, path: Path) -> np.ndarray:
+    """Read an image; preprocess it like the training images if those were files too."""
     like = read_image_like(trained.data, path)
     return read_image(path, trained.data.shape) if like is None else like
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Write a result file, with the user's kind of error when that is impossible."""
+    """Write a result file; raise a UserError if that is impossible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content)
     except OSError as error:
-        raise UserError(f"out '{path}' cannot be written: {error.strerror or error}") from error
+        raise unwritable(path, error) from error
 
 
 class _Encoder(nn.Module):
-    """Images to codes, and nothing else."""
+    """Module that maps images to codes."""
 
     def __init__(self, method: Method) -> None:
         super().__init__()
@@ -69,14 +69,13 @@ class _Encoder(nn.Module):
 
 
 def export(trained: TrainedModel, out: str | Path, format: str = "torch") -> Path:
-    """Write the encoder as a program of its own: .pt2 for `torch.export.load`, or .onnx."""
+    """Write the encoder as a program: .pt2 for `torch.export.load`, or .onnx. Return its path."""
     check_choice("format", format, FORMATS)
     path = Path(out)
     if format == "onnx":
         _need_onnx()
     elif path.suffix != ".pt2":
-        better = path.with_suffix(".pt2")
-        raise UserError(f"out '{out}' does not end in .pt2, as torch.export.load wants it; use '{better}'")
+        raise invalid("out", str(out), f"a path that ends in .pt2, such as '{path.with_suffix('.pt2')}'")
     program = encoder_program(trained.method, trained.data.shape)
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, "encoder.onnx" if format == "onnx" else "encoder.pt2")
@@ -89,23 +88,23 @@ def export(trained: TrainedModel, out: str | Path, format: str = "torch") -> Pat
 
 
 def encoder_program(method: Method, shape: tuple[int, int, int]) -> torch.export.ExportedProgram:
-    """The encoder recorded for any batch size, without the weights of the rest of the method."""
+    """Return the encoder for any batch size, without the weights of the rest of the method."""
     encoder = _Encoder(copy.deepcopy(method).cpu().eval().requires_grad_(False))
     example, batch = torch.zeros(2, *shape), torch.export.Dim("batch", min=1)
 
-    def recorded() -> torch.export.ExportedProgram:
+    def trace() -> torch.export.ExportedProgram:
         with torch.no_grad():
             return torch.export.export(encoder, (example,), dynamic_shapes={"images": {0: batch}})
 
-    first = recorded()
-    idle = {node.name for node in first.graph.nodes if node.op == "placeholder" and not node.users}
+    first = trace()
+    unused = {node.name for node in first.graph.nodes if node.op == "placeholder" and not node.users}
     for placeholder, name in first.graph_signature.inputs_to_parameters.items():
-        if placeholder in idle:
+        if placeholder in unused:
             owner, _, leaf = name.rpartition(".")
             encoder.get_submodule(owner).register_parameter(leaf, None)
-    program = recorded()
+    program = trace()
     for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)  # the paths of the machine it was made on are nobody's business
+        node.meta.pop("stack_trace", None)  # it contains paths of this machine
     return program
 
 
@@ -114,10 +113,8 @@ def _need_onnx() -> None:
         try:
             importlib.import_module(package)
         except ImportError:
-            raise UserError(
-                f"format 'onnx' needs the package {package}, which is not installed; "
-                "use pip install 'unweave[onnx]', or format torch"
-            ) from None
+            accepted = "torch, unless it is installed with pip install 'unweave[onnx]'"
+            raise invalid("format", "onnx", accepted, context=f"package {package} is not installed") from None
 
 
 def _save_onnx(program: torch.export.ExportedProgram, path: str) -> None:
@@ -131,7 +128,7 @@ def _save_onnx(program: torch.export.ExportedProgram, path: str) -> None:
 
 @contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Only errors from this logger: the ONNX exporter reports every optional package it does not find."""
+    """Show only errors of this logger: the ONNX exporter reports each missing optional package."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.ERROR)

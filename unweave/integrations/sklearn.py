@@ -1,4 +1,4 @@
-"""Any method as a scikit-learn transformer: fit, transform, pipelines, grid search. Nothing is written to disk."""
+"""Any method as a scikit-learn transformer, for pipelines and grid search. Nothing is written to disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import UNSUPERVISED_FIELDS, Method, stages, static_arguments
 from unweave.data.supervision import NoSupervision
 from unweave.data.user.arrays import Arrays
-from unweave.errors import UserError, check_integer, invalid
+from unweave.errors import check_integer, invalid
 from unweave.model import Diverged
 from unweave.nn.likelihoods import LIKELIHOODS, Likelihood
 from unweave.runs import MemoryRun
@@ -34,11 +34,11 @@ _CHUNK = 128  # rows encoded at once
 
 
 class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Learn disentangled codes of your data with any method that needs the observations alone.
+    """Learn disentangled codes of data with any method that needs no supervision.
 
-    X is [n_samples, n_features], or images [n, C, H, W] or [n, H, W]. Rows are images too when `shape` is given,
-    (C, H, W) or (H, W); otherwise they are vectors, for which net="mlp" is the one to use. Losses are sums in nats
-    with unit variance about the output, so bring the features to a common scale first, as StandardScaler does.
+    X is [n_samples, n_features], or images [n, C, H, W] or [n, H, W]. Rows are images too if `shape` is given,
+    (C, H, W) or (H, W); otherwise they are vectors, which need net="mlp". Losses are sums in nats with unit variance
+    about the output, so scale the features first, for instance with StandardScaler.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     precision : "float32", "tf32" or "bf16"
     engine : "loop" starts at once; "graph" compiles first, then runs faster on a GPU
     settings : further settings of the method, such as {"beta": 4}
-    random_state : everything random follows from it
+    random_state : seed of all random numbers
 
     Attributes
     ----------
     method_ : the trained module
-    losses_ : the quantities the method logs, as a list of records, each a mean over the steps before its "step"
-    shape_ : image shape (C, H, W) the method works on
-    n_features_in_ : numbers in one observation
+    losses_ : log records; each has the means over the steps up to its "step"
+    shape_ : image shape (C, H, W) of the method
+    n_features_in_ : number of features of an observation
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def fit(self, X: Any, y: Any = None) -> Unweaver:
         """Train on X; y is ignored."""
-        given, image = _flat(X)
-        rows = validate_data(self, given, dtype=np.float32)
+        flat, image = _flatten(X)
+        rows = validate_data(self, flat, dtype=np.float32)
         cls = find_method(self.method)
         shape = _image_shape(self.shape, image, rows.shape[1])
         data = Arrays(rows.reshape(-1, *shape))
@@ -140,46 +140,38 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         for stage in stages(cls):
             needs = stage.needs if stage is not cls else probe_method(cls, data.info, config.arguments).needs
             if missing := [field for field in needs if field not in UNSUPERVISED_FIELDS[:2]]:
-                raise UserError(
-                    f"method '{self.method}' needs {' and '.join(missing)}, which X does not contain; "
-                    "use unweave.train on a data set, or a method such as beta_vae",
-                    argument="method",
-                    value=self.method,
-                    accepted="a method that needs images only, such as beta_vae",
-                )
+                hint = f"this one needs {' and '.join(missing)}; use unweave.train on a data set"
+                raise invalid("method", self.method, "a method that needs no supervision, such as beta_vae", hint=hint)
         folder = MemoryRun()
         (result,) = train_all([Run(folder, config, cls, data, NoSupervision(text="none"))])
         if isinstance(result, Diverged):
-            text = f"training diverged: {result.quantity} is not finite by step {result.step}; use a smaller lr"
-            raise UserError(text, argument="lr", value=self.lr, accepted="a smaller learning rate")
+            context = f"training diverged: {result.quantity} is not finite by step {result.step}"
+            raise invalid("lr", self.lr, "smaller", context=context)
         records = [{name: value for name, value in record.items() if name != "stage"} for record in folder.records]
         return result.method, records
 
     def transform(self, X: Any) -> np.ndarray:
-        """Codes [n_samples, latents], float32."""
+        """Return the codes [n_samples, latents], float32."""
         check_is_fitted(self, "method_")
-        given, image = _flat(X)
+        flat, image = _flatten(X)
         if image and image != self.shape_:
-            raise UserError(f"X has images of shape {image}, but {self.shape_} were fitted; give that shape")
-        rows = validate_data(self, given, dtype=np.float32, reset=False)
+            raise invalid("X", image, f"images of the fitted shape {self.shape_}")
+        rows = validate_data(self, flat, dtype=np.float32, reset=False)
         return self._apply(self.method_.representation().require("encode"), rows.reshape(-1, *self.shape_))
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
-        """What codes [n_samples, latents] stand for, in the form X had when fitted."""
+        """Return the decoded observations of codes [n_samples, latents], in the form of the fitted X."""
         check_is_fitted(self, "method_")
         codes = check_array(Z, dtype=np.float32, input_name="Z")
         if codes.shape[1] != self._n_features_out:
-            raise UserError(
-                f"Z has {codes.shape[1]} columns; give the {self._n_features_out} codes of each observation"
-            )
-        decode = self.method_.representation().decode
-        if decode is None:
-            raise UserError(f"method '{self.method}' has no decoder; choose another for inverse_transform")
-        return self._apply(decode, codes).reshape(-1, *self._sample_shape)
+            raise invalid("Z", codes.shape, f"an array with {self._n_features_out} columns")
+        return self._apply(self.method_.representation().require("decode"), codes).reshape(-1, *self._sample_shape)
 
     def _apply(self, function: Callable[[Tensor], Tensor], values: np.ndarray) -> np.ndarray:
-        """The function row by row. Every call has the same size, so a row's result depends on no other row:
-        matrix products of different sizes round differently."""
+        """Apply the function to chunks of equal size, so that the result of a row does not depend on other rows.
+
+        Matrix products of different sizes round differently.
+        """
         device = next(self.method_.parameters()).device
         parts = []
         for start in range(0, len(values), _CHUNK):
@@ -203,31 +195,35 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return state
 
 
-def _flat(X: Any) -> tuple[Any, Shape | None]:
-    """X as rows, and the image shape if it came as images."""
+def _flatten(X: Any) -> tuple[Any, Shape | None]:
+    """Return X as rows, and the shape of its images if it has any."""
     if isinstance(X, list | tuple):
         X = np.asarray(X)
     if getattr(X, "ndim", 2) <= 2:
         return X, None
     pixels = np.asarray(X)
     if pixels.ndim > 4:
-        raise UserError(f"X has shape {pixels.shape}; give rows, or images [n, C, H, W] or [n, H, W]")
+        raise invalid("X", pixels.shape, "rows, or images [n, C, H, W] or [n, H, W]")
     image = (1, *pixels.shape[1:]) if pixels.ndim == 3 else pixels.shape[1:]
     if image[0] > 4 and image[2] in (1, 3, 4):
-        raise UserError(f"X has shape {pixels.shape}; channels come first: give X.transpose(0, 3, 1, 2)")
+        raise invalid("X", pixels.shape, "images with channels first", hint="use X.transpose(0, 3, 1, 2)")
     return pixels.reshape(len(pixels), math.prod(image)), image
 
 
 def _image_shape(wanted: tuple[int, ...] | None, image: Shape | None, features: int) -> Shape:
-    """The shape the method works on: what was asked for, else what came, else a vector."""
+    """Return the image shape of the method: the one that was given, or that of X, or a vector."""
     if wanted is None:
         return image or (1, 1, features)
-    shape = tuple(int(side) for side in wanted)
-    shape = (1, *shape) if len(shape) == 2 else shape
-    if len(shape) != 3 or math.prod(shape) != features or (image and image != shape):
-        found = f"images of shape {image}" if image else f"{features} features"
-        raise UserError(f"shape {wanted} does not fit X, which has {found}; give (C, H, W) or (H, W) that does")
-    return shape
+    content = f"images of shape {image}" if image else f"{features} features"
+    try:
+        shape = tuple(int(side) for side in wanted)
+        shape = (1, *shape) if len(shape) == 2 else shape
+        fits = len(shape) == 3 and math.prod(shape) == features and image in (None, shape)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise invalid("shape", wanted, f"(C, H, W) or (H, W) that fits X, which has {content}")
+    return shape  # type: ignore[return-value]
 
 
 def _seed(random_state: Any) -> int:
