@@ -1,4 +1,4 @@
-"""What the tests of supervision share: data whose images tell which observation they are, and many draws from it."""
+"""Data whose images contain their factors, and batches of them, for tests of supervision."""
 
 import math
 
@@ -23,7 +23,7 @@ class Codes(Dataset):
 
 
 class Rows(Codes):
-    """Any list of factor classes, -1 for unknown: no grid. Images are the classes and the number of the row."""
+    """A list of factor classes, not a grid; -1 is unknown. Images contain the classes and the index of the row."""
 
     grid = False
 

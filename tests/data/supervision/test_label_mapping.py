@@ -1,4 +1,4 @@
-"""What labels tell: names of classes, and what one is warned of."""
+"""Names of classes of labels, and warnings about them."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ def warnings(text, data):
     return parse_supervision(text, data).warnings(data)
 
 
-def test_classes_of_a_factor_that_is_cut_are_ranges_and_bins_join_neighbours():
+def test_classes_of_a_binned_factor_are_ranges():
     data = made(kind=NUMBERS)
     (fine,) = label_mappings(parse_supervision("labels", data).labelled_set(data, 0))
     (coarse,) = label_mappings(parse_supervision("labels(bins=5)", data).labelled_set(data, 0))
@@ -39,13 +39,13 @@ def test_classes_of_a_factor_that_is_cut_are_ranges_and_bins_join_neighbours():
     assert own.tolist() == [renamed.classes[data.factor_values[0][c]] for c in data.table.classes_NK[:, 0]]
 
 
-def test_numbers_are_the_table_s_own_through_views():
+def test_exact_values_through_views():
     data = made(other=np.arange(120) % 2, kind=NUMBERS)
     part = VIEWS["subset"](data, indices=[7, 3])
     assert exact_values(data, 1).tolist() == NUMBERS.tolist()
     assert exact_values(part, 1).tolist() == NUMBERS[[7, 3]].tolist()
-    (told,) = label_mappings(parse_supervision("labels(factors=['kind'])", part).labelled_set(part, 0))
-    assert told.size == 20 and " to " in told.names()[0]
+    (mapping,) = label_mappings(parse_supervision("labels(factors=['kind'])", part).labelled_set(part, 0))
+    assert mapping.size == 20 and " to " in mapping.names()[0]
 
 
 @pytest.mark.parametrize(
@@ -59,18 +59,18 @@ def test_numbers_are_the_table_s_own_through_views():
         ("labels(bins=2)", "{} to {} are cut into 2 classes"),
     ],
 )
-def test_a_continuous_factor_is_told(text, said):
+def test_warning_about_a_continuous_factor(text, said):
     (line,) = warnings(text, made(kind=NUMBERS))
     assert said.format(f"{NUMBERS.min():.6g}", f"{NUMBERS.max():.6g}") in line
     assert ("bins" in line) == (text != "labels(bins=2)")
 
 
-def test_few_numbers_with_fractions_are_classes_each():
+def test_warning_about_few_different_numbers():
     (line,) = warnings("labels", made(kind=np.arange(60) % 6 / 4))
     assert "6 different numbers from 0 to 1.25 make 6 classes; for fewer give bins" in line
 
 
-def test_names_that_differ_in_capitals_or_spaces_are_told():
+def test_warning_about_similar_names():
     data = made(digit=["one", "One", "two", "o ne", "Two ", "three"], size=[1, 2, 1, 2, 1, 2])
     assert warnings("labels", data) == [
         "labels of 'digit': 'One', 'o ne' and 'one' are 3 classes; write them alike if they are meant to be one",
@@ -79,6 +79,6 @@ def test_names_that_differ_in_capitals_or_spaces_are_told():
     assert warnings("labels(factors=['size'])", data) == []
 
 
-def test_nothing_to_tell():
+def test_no_warnings():
     assert warnings("none", made(kind=NUMBERS)) == []
     assert warnings("labels(n=10)", Sprites()) == []

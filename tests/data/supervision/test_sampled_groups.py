@@ -1,4 +1,4 @@
-"""Groups, triplets and order against their definition, by counting what is drawn."""
+"""Frequencies of sampled groups, triplets and orders against their definition."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from unweave.data.user.arrays import Arrays
 # --- groups ---------------------------------------------------------------------------------------------------------
 
 
-def test_groups_share_the_named_factors_and_hold_different_observations():
+def test_groups_share_factors_and_contain_different_observations():
     data = Codes()
     batch = draw(data, ("groups", "group_id"), "groups(by=['a', 'c'], size=3)", 30_000)
     members = classes(batch.groups)
@@ -24,7 +24,7 @@ def test_groups_share_the_named_factors_and_hold_different_observations():
     assert is_uniform(torch.searchsorted(allowed, ordered), 60)  # every order of every set of three of the five
 
 
-def test_groups_of_a_table_leave_out_small_ones():
+def test_small_groups_of_a_table_are_left_out():
     batch = draw(UNEVEN, ("groups", "group_id"), "groups(by=['a'], size=3)", 20_000)
     members = classes(batch.groups)
     assert (members[:, :, 0] == members[:, :1, 0]).all()
@@ -41,7 +41,7 @@ def test_distinct_groups():
     assert torch.equal(found.sort(1).values, torch.arange(12).expand(50, 12)) and len(found.unique(dim=0)) == 50
 
 
-def test_groups_of_real_data():
+def test_groups_of_digits():
     batch = draw(Digits(), ("groups", "group_id"), "groups(by=['digit'], size=20)", 64)
     assert batch.groups.shape == (64, 20, 1, 8, 8)
     plan = Sampler(Digits(), ("groups",), "groups(by=['digit'], size=20)").plan(key(1), 64)

@@ -1,4 +1,4 @@
-"""Pairs, and pairs that match in content or style, against their definition, by counting what is drawn."""
+"""Frequencies of sampled pairs against their definition."""
 
 import itertools
 import math
@@ -25,8 +25,8 @@ def test_exactly_k_factors_change(k):
 
 
 @pytest.mark.parametrize("k, low, high", [("'uniform'", 1, 4), ("(2, 4)", 2, 4), ("[1, 5]", 1, 5), ("(3, 3)", 3, 3)])
-def test_a_range_of_k_matches_the_definition(k, low, high):
-    """The set of changed factors has the paper's distribution: size uniform, then sets of it uniform (chi-square)."""
+def test_a_range_of_k(k, low, high):
+    """The number of changed factors is uniform, and so are the sets of each size (chi-square)."""
     batch = draw(Codes((2, 3, 2, 4, 3)), ("x", "pair", "changed"), f"pairs(k={k})", 60_000)
     differs = classes(batch.x) != classes(batch.pair)
     assert torch.equal(differs.sum(1), batch.changed) and is_uniform(batch.changed - low, high - low + 1)
@@ -63,8 +63,8 @@ def test_named_factors_are_kept():
 @pytest.mark.parametrize(
     "data", [Codes(), Rows(list(itertools.product(range(3), [0], range(4), range(5))), (3, 1, 4, 5))]
 )
-def test_sharing_alone_leaves_the_rest_free(data):
-    """By arithmetic in a grid and by a table elsewhere: uniform over all others with the same class."""
+def test_all_other_factors_are_free(data):
+    """Uniform over all others with the same class, for a grid and for a table."""
     batch = draw(data, ("x", "pair", "changed"), "pairs(share=['c'])", 40_000)
     x, pair = classes(batch.x)[:, :4], classes(batch.pair)[:, :4]
     assert torch.equal(x[:, 2], pair[:, 2]) and torch.equal((x != pair).sum(1), batch.changed)
@@ -73,16 +73,16 @@ def test_sharing_alone_leaves_the_rest_free(data):
     assert is_uniform(offset - 1, 14)
 
 
-def test_sharing_leaves_out_what_has_no_partner():
+def test_observations_without_partner_are_left_out():
     batch = draw(UNEVEN, ("x", "pair"), "pairs(share=['a'])")
     x, pair = classes(batch.x), classes(batch.pair)
     assert torch.equal(x[:, 0], pair[:, 0]) and (x[:, 2] != pair[:, 2]).all()
-    assert is_uniform(x[:, 2] - 1, 9)  # rows 1 to 9: row 0 is alone in its group, row 10 has none
+    assert is_uniform(x[:, 2] - 1, 9)  # rows 1 to 9: row 0 is the only one of its group, row 10 has no group
     assert "9 of 11 observations take part" in explain("pairs(share=['a'])", UNEVEN)
 
 
-def test_the_habit_of_disentanglement_lib():
-    """One factor or k of them with equal odds, and the value may stay."""
+def test_the_rule_of_disentanglement_lib():
+    """One factor or k of them, with equal odds; the value may stay the same."""
     data = Codes((4, 4, 4))
     batch = draw(data, ("x", "pair", "changed"), "pairs(k=3, rule='dlib')", 64_000)
     counts = torch.bincount(batch.changed, minlength=4)
@@ -96,7 +96,7 @@ def test_the_habit_of_disentanglement_lib():
     assert stats.binomtest(int((uniform == 2).sum()), 64_000, 1 / 4).pvalue > 1e-3 and uniform.max() == 2
 
 
-def test_the_pure_parts():
+def test_choose_and_draw_factors():
     k = torch.tensor([0, 1, 2, 3])
     chosen = choose_factors(key(), k, (0, 2, 3), 4)
     assert torch.equal(chosen.sum(1), k) and not chosen[:, 1].any()

@@ -1,4 +1,4 @@
-"""Every kind of supervision: what all batches have in common, and those with a section of their own here."""
+"""Batches of the sampler for variants of each kind; tests/conformance/test_supervision.py has the common properties."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from unweave.data import Sampler, load_data, parse_supervision
 from unweave.ops.noise import fold
 from unweave.ops.shuffle import permuted, without_repetition
 
-# --- what every batch has in common ---------------------------------------------------------------------------------
+# --- all kinds ---------------------------------------------------------------------------------
 
 KINDS = [
     ("none", ("x", "x_other", "x_index"), Codes()),
@@ -53,7 +53,7 @@ def test_same_key_same_batch_other_key_other_batch(supervision, needs, data):
 
 
 def tensors_of(thing):
-    """The addresses of all tensors an object holds, and those it holds hold."""
+    """Addresses of all tensors in an object, recursively."""
     if isinstance(thing, torch.Tensor):
         return {thing.data_ptr()}
     inside = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, tuple) else None
@@ -63,11 +63,11 @@ def tensors_of(thing):
 
 
 @every_kind
-def test_can_be_recorded_and_mapped(supervision, needs, data):
-    """Keys and seeds may be tensors nobody knows the value of, many at once; separate calls give the same.
+def test_can_be_traced_and_vmapped(supervision, needs, data):
+    """Keys and seeds may be traced and vmapped; separate calls give the same batches.
 
-    Every constant of the record is a table made beforehand: one made in the call would be copied from the host,
-    which on a GPU cannot be recorded.
+    Every constant of the graph is a table of the sampler: a constant created in the call would be copied from the
+    host, which a CUDA graph cannot record.
     """
     sampler = Sampler(data, needs, supervision)
 
@@ -85,7 +85,7 @@ def test_can_be_recorded_and_mapped(supervision, needs, data):
 
 
 @pytest.mark.parametrize("name, text", [("rooms(size=8)", "pairs(k=1)"), ("digits", "pairs(share=['digit'])")])
-def test_real_sets(cache, name, text):
+def test_batches_of_data_sets(cache, name, text):
     data = load_data(name)
     sampler = Sampler(data, ("x", "pair", "x_index"), text)
     batch = sampler(key(), 16)
@@ -95,11 +95,11 @@ def test_real_sets(cache, name, text):
     assert torch.equal(mapped[0][0], batch.x)
 
 
-# --- none: also what earlier versions drew ---------------------------------------------------------------------------
+# --- none ---------------------------------------------------------------------------
 
 
-def test_batches_are_the_same_as_ever():
-    """Written down from the first version: a run config must mean the same batches for ever."""
+def test_batches_equal_those_of_the_first_version():
+    """Recorded from the first version: the batches of a run config never change."""
     numbers = {
         "none": [("x", [6, 33, 10, 53, 31, 15]), ("x_other", [22, 23, 27, 23, 9, 39])],
         "pairs(k=1)": [("x", [6, 33, 10, 53, 31, 15]), ("pair", [1, 13, 14, 33, 11, 18]), ("changed", [1] * 6)],
@@ -132,10 +132,10 @@ def test_clips():
     assert draw(Film(), ("clips",), "clips", 4).clips.shape == (4, 6, 2, 1, 1)
 
 
-# --- what a method is told ------------------------------------------------------------------------------------------
+# --- DataInfo ------------------------------------------------------------------------------------------
 
 
-def test_what_a_method_is_told():
+def test_data_info():
     assert parse_supervision("none", Codes()).info(Codes()) == Codes().info == DataInfo((4, 1, 1), 60)
     assert parse_supervision("labels(n=5, factors=['d', 'c'])", Codes()).info(Codes()).labels == (5, 4)
     assert parse_supervision("labels(n=5, factors=['d', 'c'])", Codes()).info(Codes()).labelled == 5
@@ -145,7 +145,7 @@ def test_what_a_method_is_told():
     assert parse_supervision("clips(length=4)", Film()).info(Film()).members == 4
 
 
-# --- the arithmetic underneath --------------------------------------------------------------------------------------
+# --- permutations --------------------------------------------------------------------------------------
 
 
 def test_permutations():

@@ -1,4 +1,4 @@
-"""Pairs and groups from a user's own files: what they mean, and one line for every mistake in them."""
+"""Pairs and groups from files of the user, and the errors in such files."""
 
 import json
 
@@ -22,7 +22,7 @@ TINY = dict(steps=2, batch=4, net="small", latents=2, device="cpu")
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """Pictures a/0.png ... a/3.png, b/0.png ... b/3.png, and a broken one; the table files go beside."""
+    """A folder with images a/0.png ... b/3.png and an unreadable file; tables are written beside it."""
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     for number in range(8):
         place = tmp_path / "p" / "ab"[number // 4] / str(number % 4)
@@ -62,7 +62,7 @@ def test_listed_pairs_are_drawn_uniformly_in_either_order(root):
     assert "pairs.csv" in said and "3 of them" in said and "header" in said
 
 
-def test_many_keys_at_once_and_ahead_of_time(root):
+def test_vmapped_and_prefetched_pairs(root):
     data = load_data(root, size=16)
     sampler = Sampler(data, ("x", "pair"), pairs_text(root))
     keys = fold(torch.tensor(5), torch.arange(6))
@@ -92,7 +92,7 @@ def test_pairs_on_a_part_of_a_folder(root):
         Sampler(load_data("subset", data=whole, indices=[3]), ("x", "pair"), text)
 
 
-def test_pairs_may_say_what_they_share(root):
+def test_third_column_of_pairs(root):
     data = load_data(root, size=16)
     text = pairs_text(root, "first,second,shares\na/0.png,a/1.png,Content\nb/2.png,a/0.png,style\n")
     plan = Sampler(data, ("x", "pair", "shared"), text).plan(torch.tensor(0), 200)
@@ -136,7 +136,7 @@ def test_invalid_pairs_are_an_error_with_file_and_row(root, text, row, value):
     assert row is None or f"row {row}:" in str(error.value)
 
 
-def test_a_picture_of_another_sub_folder_is_not_meant(root):
+def test_images_are_found_by_their_sub_folder(root):
     saved(drawn(16, 16), root / "b" / "only", "RGB")
     data = load_data(root, size=16)
     Sampler(data, ("x", "pair"), pairs_text(root, f"{root}/b/only.png,a/0.png\n"))
@@ -161,7 +161,7 @@ def test_invalid_use_of_listed_pairs(root):
 
 
 @pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
-def test_a_run_remembers_its_pairs(root, monkeypatch):
+def test_a_run_stores_path_and_fingerprint_of_its_pairs(root, monkeypatch):
     monkeypatch.chdir(root.parent)
     table(root, "pairs.csv", PAIRS)
     data, out = load_data(root, size=16, resident=False), root.parent / "run"  # batches are fetched ahead
@@ -176,7 +176,7 @@ def test_a_run_remembers_its_pairs(root, monkeypatch):
     table(root, "pairs.csv", PAIRS.replace("b/3", "b/1"))
     with raises("pairs", value=str(root.parent / "pairs.csv"), accepted="the original file"):
         Sampler(data, ("x", "pair"), text)
-    assert uw.load(out).method is not None  # what was learnt needs no pairs
+    assert uw.load(out).method is not None  # a trained model needs no pairs
     table(root, "pairs.csv", PAIRS)
     assert uw.resume(out).folder.finished
 
@@ -189,10 +189,10 @@ def test_groups_are_a_factor(root):
     assert data.factor_names == ("folder", "group") and data.factor_values[1] == ("007", "7", "red")
     assert data.factors(torch.arange(8))[:, 1].tolist() == [2, 2, 2, -1, 0, 0, 1, -1]
     assert data.values(torch.arange(8))[:, 1].isnan().tolist() == [False] * 3 + [True] + [False] * 3 + [True]
-    told = "\n".join(data_summary(data))
+    summary = "\n".join(data_summary(data))
     for part in ("row 1 of groups.csv is used as a header", "2 images are in no group",
                  "1 group has only one image and cannot be trained on: 7"):  # fmt: skip
-        assert part in told
+        assert part in summary
     assert "2 factors, from the names of the sub-folders and" in " ".join(section.heading for section in describe(data))
     text = "groups(by=['group'], size=2)"
     plan = Sampler(data, ("groups", "group_id"), text).plan(torch.tensor(1), 400)

@@ -19,8 +19,6 @@ from unweave.errors import UserError, check_choice
 from unweave.ops.noise import fold, random_bits, random_integers
 from unweave.ops.shuffle import ranks
 
-RULES = ("paper", "dlib")
-
 
 @final
 @dataclass(frozen=True)
@@ -54,20 +52,13 @@ class ChangedPairs(Supervision):
     def parse(cls, call: Call) -> ChangedPairs:
         data, options = call.data, call.options
         rule = options.get("rule", "paper")
-        check_choice("rule", rule, RULES, context=call.context)
+        check_choice("rule", rule, ("paper", "dlib"), context=call.context)
         if "change" in options and "share" in options:
-            message = f"{call.context}: change and share cannot be combined"
-            raise UserError(message, argument="change", value=options["change"], accepted="change or share")
+            raise call.error("change", "left out if share is given")
         if not is_complete(data):
-            hint = (
-                f"use {other!r}, or data such as sprites"
-                if (other := SharedPairs.example(data))
-                else "use data such as sprites"
-            )
-            message = f"{call.context} needs a grid of factors, but data {data.name!r} is not a grid; {hint}"
-            raise UserError(
-                message, argument="supervision", value=call.text, accepted="data that are a grid of factors"
-            )
+            hint, accepted = SharedPairs.example(data) or "data such as sprites", "data that are a grid of factors"
+            message = f"{call.context} needs {accepted}, which data {data.name!r} are not; use {hint}"
+            raise UserError(message, argument="supervision", value=call.text, accepted=accepted)
         varying, shared = varying_factors(data), call.factors("share", ())
         factors = call.factors("change", tuple(i for i in varying if i not in shared))
         if constant := [data.factor_names[i] for i in factors if i not in varying]:

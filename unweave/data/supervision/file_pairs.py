@@ -16,7 +16,6 @@ from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, data_device
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.data.user.pair_lists import read_pairs, read_rows
-from unweave.errors import UserError
 from unweave.ops.noise import fold, random_bits, random_integers
 
 
@@ -32,9 +31,7 @@ class FilePairs(Supervision):
     keywords = {"file": "a .csv with two file names per row", "fingerprint": "of its rows; added by the run"}
     batch_fields = ("pair", "shared")
     example_data = "pictures"
-    file_option = (
-        "--pairs, a .csv with two file names per row, and a third entry, content or style, for what they share"
-    )
+    file_option = "--pairs, a .csv with two file names per row, and a third entry, content or style, if they share one"
 
     @classmethod
     def matches(cls, options: Mapping[str, Any]) -> bool:
@@ -46,8 +43,7 @@ class FilePairs(Supervision):
         if not isinstance(file, str) or not file:
             raise call.error("file", "the path of a .csv with two file names per row, in quotes")
         if others := [name for name in call.options if name not in cls.keywords]:
-            message = f"{call.context}: {others[0]} cannot be combined with file"
-            raise UserError(message, argument=others[0], value=call.options[others[0]], accepted="file only")
+            raise call.error(others[0], "left out if file is given")
         if not isinstance(fingerprint, str | None):
             raise call.error("fingerprint", "the fingerprint in the config.json of a run")
         path = str(Path(file).expanduser().resolve())
@@ -79,10 +75,11 @@ class FilePairs(Supervision):
         index_L2, shared_L = tables.lookup
         row_B, x_B, pair_B = _draw_pairs(index_L2, key, plan["x"].shape[0])
         fields = {"x": x_B, "x_index": x_B, "pair": pair_B}
-        fields |= {} if shared_L is None else {"shared": shared_L[row_B]}
-        return fields | (
-            {"x_other": _draw_pairs(index_L2, fold(key, "second"), len(x_B))[1]} if "x_other" in plan else {}
-        )
+        if shared_L is not None:
+            fields["shared"] = shared_L[row_B]
+        if "x_other" in plan:
+            fields["x_other"] = _draw_pairs(index_L2, fold(key, "second"), len(x_B))[1]
+        return fields
 
 
 def _draw_pairs(index_L2: Tensor, key: Tensor, batch: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
-from unweave.data.supervision.grouping import TableGroups, group_by
+from unweave.data.supervision.grouping import GridGroups, group_by
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.errors import invalid
 from unweave.ops.noise import fold, random_integers
@@ -47,9 +47,9 @@ class Groups(Supervision):
         return data.info._replace(members=self.size, groups=_count(self.tables(data, 0)))
 
     def explain(self, data: Dataset) -> str:
-        tables = self.tables(data, 0)
-        count = _count(tables)
-        skipped = "" if tables.lookup is None else f"; {tables.groups[0].groups - count} smaller ones are left out"
+        count = _count(self.tables(data, 0))
+        smaller = group_by(data, self.shared).groups - count
+        skipped = f"; {smaller} smaller ones are left out" if smaller else ""
         return f"{super().explain(data)} There are {count} groups{skipped}."
 
     def tables(self, data: Dataset, seed: int) -> Tables:
@@ -57,10 +57,8 @@ class Groups(Supervision):
         if groups.members < self.size:
             accepted = f"at most {groups.members}, the size of the largest group of data {data.name!r}"
             raise invalid("size", self.size, accepted)
-        if not isinstance(groups, TableGroups):
-            return Tables(data, (groups,))
-        enough_P = groups.counts_P >= self.size  # the groups that are large enough, if not all are
-        return Tables(data, (groups,), lookup=None if bool(enough_P.all()) else enough_P.nonzero()[:, 0])
+        large = None if isinstance(groups, GridGroups) else (groups.counts_P >= self.size).nonzero()[:, 0]
+        return Tables(data, (groups,), lookup=large)  # the groups that are large enough; None: all
 
     def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
         (groups,), batch, count = tables.groups, plan["x"].shape[0], _count(tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from torch import Tensor
@@ -122,12 +122,8 @@ class Supervision:
 
     def explain(self, data: Dataset) -> str:
         """Return the meaning for the data in one or two sentences."""
-        sentence = self.meaning.format(
-            **{
-                option.name: names_of(data, value) if isinstance(value := getattr(self, option.name), tuple) else value
-                for option in fields(self)
-            }
-        )
+        values = {name: names_of(data, v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+        sentence = self.meaning.format(**values)
         if (pool := self.tables(data, 0).pool) is None:
             return sentence
         return f"{sentence} {len(pool)} of {data.size} observations take part; the others have no partner."

@@ -10,14 +10,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.grouping import other_member
-from unweave.data.supervision.kind import (
-    Call,
-    Fields,
-    Supervision,
-    Tables,
-    grouped_tables,
-    varying_factors,
-)
+from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, grouped_tables, varying_factors
 from unweave.ops.noise import fold, random_bits
 
 
