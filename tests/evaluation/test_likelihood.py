@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import unweave as uw
+from tests.helpers.raises import raises
 from unweave.data import load_data
-from unweave.errors import UserError
 from unweave.evaluation.codes import sample_indices
 from unweave.evaluation.likelihood import marginal_nll
 
@@ -80,5 +80,5 @@ def test_the_same_seed_gives_the_same_and_another_other_images(tmp_path):
 )
 def test_a_code_with_another_prior_is_refused(tmp_path, method, settings):
     run = trained(method, tmp_path, **settings)
-    with pytest.raises(UserError, match="no normal prior over all of its code"):
+    with raises("method", value=method):
         marginal_nll(run, load_data("digits(size=16)"), num_samples=2)

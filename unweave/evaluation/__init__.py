@@ -1,1 +1,1 @@
-"""What is read off trained models: codes, scores, classes, likelihoods."""
+"""Evaluation of trained models: codes, scores, predicted classes, likelihoods."""

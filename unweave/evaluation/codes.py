@@ -1,4 +1,4 @@
-"""Observations into codes, once: what a run has encoded is kept in its folder for every later evaluation.
+"""Encode observations. The codes of a run are stored in its folder for later evaluations.
 
 Shape letters: N observations, Z latents, K factors.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unweave.contract import Method, Representation
 from unweave.data import Dataset
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
 from unweave.version import __version__
@@ -24,17 +24,17 @@ STORE = "codes.safetensors"
 
 
 class EncodedDataset(NamedTuple):
-    """Observations, encoded."""
+    """Codes and factors of observations."""
 
-    indices: Tensor  # which observations [N]
+    indices: Tensor  # of the observations [N]
     codes: np.ndarray  # [N, Z]
-    factors: np.ndarray  # [N, K], NaN where not known
-    kl: np.ndarray  # [Z]
+    factors: np.ndarray  # [N, K], NaN if unknown
+    kl: np.ndarray  # mean KL of each latent to the prior [Z]
     logvar: np.ndarray | None = None  # of the posterior [N, Z]
 
 
 def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
-    """Which observations to encode, on the data's device: `num_samples` drawn by the seed, or all in order."""
+    """Return the indices of `num_samples` random observations, or of all in order, on the device of the data."""
     if num_samples is None or num_samples >= data.size:
         index = torch.arange(data.size)
     else:
@@ -45,7 +45,7 @@ def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
 def encode_dataset(
     what: Representation, data: Dataset, *, num_samples: int | None, seed: int, batch: int = 512
 ) -> EncodedDataset:
-    """Codes and factors of `num_samples` different observations drawn by the seed, or of all with rows=None."""
+    """Return codes and factors of `num_samples` random observations, or of all with None."""
     index = sample_indices(data, num_samples, seed)
     codes, logvars = [], []
     with torch.no_grad():
@@ -53,7 +53,7 @@ def encode_dataset(
             images = data.images(part)
             if what.posterior is None:
                 codes.append(what.require("encode")(images).float())
-            else:  # its mean is the code: no need to encode twice
+            else:  # the mean is the code
                 mean, logvar = what.posterior(images)
                 codes.append(mean.float())
                 logvars.append(logvar.float())
@@ -61,13 +61,13 @@ def encode_dataset(
 
 
 def make_encoded_dataset(data: Dataset, index: Tensor, codes: Tensor, logvar: Tensor | None) -> EncodedDataset:
-    """The table of these observations, given their codes [N, Z] and, of a posterior, the log-variances."""
+    """Return the table of these observations from their codes [N, Z] and log-variances (None without a posterior)."""
     spread = None if logvar is None else logvar.cpu()
     return _table(index.cpu(), codes.cpu(), factor_matrix(data, index).cpu(), spread)
 
 
 def factor_matrix(data: Dataset, index_N: Tensor) -> Tensor:
-    """Factors [N, K], float32: classes, or the values of a set that has continuous factors; NaN where not known."""
+    """Return factors [N, K], float32: classes, or values if any factor is continuous; NaN if unknown."""
     if "continuous" in data.factor_types:
         return data.values(index_N)
     classes_NK = data.factors(index_N)
@@ -80,30 +80,31 @@ def _table(rows: Tensor, codes: Tensor, factors: Tensor, logvar: Tensor | None) 
 
 
 def sample_codes(table: EncodedDataset, seed: int) -> EncodedDataset:
-    """The same observations, each with a code drawn from its posterior instead of the mean."""
+    """Return the same observations with codes sampled from the posteriors."""
     if table.logvar is None:
-        raise UserError("codes 'sampled' need a posterior to draw from, which this model has not; use mean")
+        raise invalid("codes", "sampled", "mean for a model without posterior")
     noise = np.random.default_rng(seed).standard_normal(table.codes.shape, dtype=np.float32)
     return table._replace(codes=table.codes + np.exp(0.5 * table.logvar) * noise, logvar=None)
 
 
 def fingerprint(method: Method, data: Dataset, seed: int) -> str:
-    """A hash of the weights, of the data and of the seed: equal ones have equal codes."""
-    told = hashlib.sha256(__version__.encode())
+    """Return a hash of the weights, the data and the seed, which determine the codes."""
+    digest = hashlib.sha256(__version__.encode())
     for name, tensor in sorted(method.state_dict().items()):
-        told.update(name.encode() + tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    told.update(json.dumps([data.name, data.options, data.size, data.factor_names, seed], default=str).encode())
-    # A few images stand for the data, for options do not tell arrays apart that were handed over in memory.
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    digest.update(json.dumps([data.name, data.options, data.size, data.factor_names, seed], default=str).encode())
+    # A few images are included because the options do not identify data given as arrays.
     probe = torch.linspace(0, data.size - 1, 16).long().to(next(data.buffers(), torch.empty(0)).device)
     for values in (data.images(probe), factor_matrix(data, probe)):
-        told.update(values.detach().float().cpu().numpy().tobytes())
-    return told.hexdigest()
+        digest.update(values.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def encode_run(
     folder: RunFolder, method: Method, data: Dataset, *, num_samples: int | None, seed: int, save: bool
 ) -> tuple[EncodedDataset, str]:
-    """The encoded observations of a run and their fingerprint: encoded the first time, read from its folder later."""
+    """Return the encoded observations of a run and their fingerprint, read from its folder if stored there."""
     mark = fingerprint(method, data, seed)
     table = load_codes(folder, mark, num_samples, data.size)
     if table is None:
@@ -114,28 +115,24 @@ def encode_run(
 
 
 def save_codes(folder: RunFolder, table: EncodedDataset, mark: str) -> None:
-    """Keep the table in a run's folder under the fingerprint of what it was made from."""
+    """Store the table in a run folder, with its fingerprint."""
     found = {"rows": table.indices, "codes": table.codes, "factors": table.factors, "logvar": table.logvar}
     tensors = {name: torch.as_tensor(values) for name, values in found.items() if values is not None}
     folder.save(STORE, tensors, fingerprint=mark)
 
 
 def load_codes(folder: RunFolder, mark: str, num_samples: int | None, size: int) -> EncodedDataset | None:
-    """The first `num_samples` of the stored observations, if of these weights and data (of `size`) and enough."""
+    """Return the first `num_samples` stored observations, or None if the stored ones are others or too few."""
     count = size if num_samples is None else min(num_samples, size)
     if not (folder.path / STORE).is_file():
         return None
     try:
         found, about = folder.read(STORE)
         stored = len(found["rows"])
-        # A part is drawn in random order, all observations are in their own: one is not the beginning of the other.
+        # Random samples are not the beginning of the whole data set, which is stored in order.
         if about["fingerprint"] != mark or stored < count or (stored == size) != (count == size):
             return None
         logvar = found["logvar"][:count] if "logvar" in found else None
         return _table(found["rows"][:count], found["codes"][:count], found["factors"][:count], logvar)
-    except (UserError, KeyError):  # a damaged copy is as good as none
+    except (UserError, KeyError):  # damaged
         return None
-
-
-def has_stored_codes(folder: RunFolder, mark: str, num_samples: int | None, size: int) -> bool:
-    return load_codes(folder, mark, num_samples, size) is not None

@@ -1,4 +1,4 @@
-"""Score many runs at once: models of equal shape are encoded together, then every metric reads the stored codes."""
+"""Score many runs: models of equal form encode together, and all metrics read the stored codes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError, invalid
-from unweave.evaluation.codes import fingerprint, has_stored_codes, make_encoded_dataset, sample_indices, save_codes
-from unweave.evaluation.evaluate import Evaluation, evaluate
+from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
+from unweave.evaluation.evaluate import evaluate
 from unweave.model import Diverged, TrainedModel, load
 from unweave.nn.conv import conv_implementation
 from unweave.runs import RunFolder, list_runs
@@ -68,7 +68,7 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
     for group in _group_alike(runs):
         data = group[0].data
         marks = [fingerprint(run.method, data, seed) for run in group]
-        todo = [k for k, run in enumerate(group) if not has_stored_codes(run.folder, marks[k], num_samples, data.size)]
+        todo = [k for k, run in enumerate(group) if load_codes(run.folder, marks[k], num_samples, data.size) is None]
         if not todo:
             continue
         index = sample_indices(data, num_samples, seed)
@@ -97,7 +97,7 @@ def score_runs(
     With stored=True, scores in a run's scores.json that belong to the same codes are not computed again.
     """
     if not runs:
-        raise UserError("runs is empty; give at least one run folder")
+        raise invalid("runs", list(runs), "a list of at least one run")
     opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
     trained = [run for run in opened if isinstance(run, TrainedModel)]
     encode_runs(trained, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
@@ -114,18 +114,15 @@ def _stored_scores(
     run: TrainedModel, metrics: str | Sequence[str] | None, num_samples: int | None, seed: int
 ) -> dict[str, float] | None:
     """Return the stored scores of these metrics if all are stored and belong to the current codes."""
-    if metrics is None or isinstance(metrics, str) or not (run.folder.path / "scores.json").is_file():
+    if metrics is None or isinstance(metrics, str) or not run.folder.has("scores.json"):
         return None
     try:
-        stored_scores = run.folder.read_json("scores.json")
-        chosen = {
-            name: float(value) for name, value in stored_scores["scores"].items() if name.partition(".")[0] in metrics
-        }
-        same = stored_scores["seed"] == seed and stored_scores["rows"] in (num_samples, run.data.size)
-        complete = set(metrics) <= {name.partition(".")[0] for name in chosen}
-        return (
-            chosen if same and complete and stored_scores["codes"] == fingerprint(run.method, run.data, seed) else None
-        )
+        stored = run.folder.read_json("scores.json")
+        scores = stored["scores"].items()
+        chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics}
+        same = stored["seed"] == seed and stored["rows"] in (num_samples, run.data.size)
+        same = same and set(metrics) <= {name.partition(".")[0] for name in chosen}
+        return chosen if same and stored["codes"] == fingerprint(run.method, run.data, seed) else None
     except (UserError, KeyError, AttributeError, TypeError, ValueError):
         return None  # written by another version, or damaged: compute again
 
@@ -160,14 +157,3 @@ def find_runs(paths: Sequence[str | Path]) -> list[Path]:
 
 def unfinished_runs(paths: Sequence[Path]) -> list[Path]:
     return [path for path in paths if not RunFolder(path).finished]
-
-
-__all__ = [
-    "Evaluation",
-    "encode_models",
-    "encode_runs",
-    "find_runs",
-    "score_runs",
-    "unfinished_runs",
-    "varied_settings",
-]

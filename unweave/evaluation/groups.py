@@ -1,7 +1,7 @@
-"""How much content and style know of a group: its class told from either, by one observation and by several together.
+"""Accuracy of predicting the class of a group from content and from style.
 
-A model of groups should tell the class from the content and be at a loss with the style. With evidence accumulation
-the contents of several observations of one group are joined before the class is told.
+A good model of groups allows predicting the class from the content but not from the style. With several members, their
+contents are combined before the class is predicted (evidence accumulation).
 
 Shape letters: N observations, M members of a group, D codes, Z latents.
 """
@@ -18,66 +18,66 @@ from torch import Tensor
 from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.supervision.parse import parse_supervision
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.evaluation.codes import sample_indices
-from unweave.metrics.inputs import Floats, Indices
+from unweave.metrics.inputs import Floats, Indices, array_error
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize
 from unweave.model import TrainedModel
 
-TRAIN_SHARE = 2 / 3  # of the observations of each class; the others test
-MOST_CLASSES = 500  # a linear classifier of more takes minutes and has too few rows of each
+TRAIN_SHARE = 2 / 3  # of the observations of each class; the others are test observations
+MOST_CLASSES = 500  # a linear classifier of more takes minutes
 _CHUNK = 512  # images in one call of the encoder
 
 
 class ContentLeakage(NamedTuple):
-    """Shares of test observations whose class is told right."""
+    """Test accuracies of predicting the class."""
 
     content: float
     style: float
-    chance: float  # by always naming the most frequent class
+    chance: float  # always predicting the most frequent class
 
 
 class GroupAccuracy(NamedTuple):
-    """How often a group's class is told right, from the content of so many members together and from the style."""
+    """Test accuracies of predicting the class of a group from the content of its members and from the style."""
 
     content: dict[int, float]  # by the number of members
     style: float  # of one observation
     chance: float
     classes: int
-    rows: int  # observations, trained and tested on
+    rows: int  # train and test observations
 
 
 def content_style_slices(parts: Sequence[Part]) -> tuple[slice, slice]:
-    """The coordinates of the first part, and those of all others."""
+    """Return the coordinates of the first part and those of all others."""
     total = sum(part.size for part in parts)
     if len(parts) < 2:
-        raise UserError(f"the code has {len(parts)} parts; content and style need a method whose code has both")
+        raise invalid("parts", [part.name for part in parts], "at least two, such as content and style")
     return slice(0, parts[0].size), slice(parts[0].size, total)
 
 
 def content_leakage(codes_content: Any, codes_style: Any, classes: Any, seed: int = 0) -> ContentLeakage:
-    """How often a linear classifier tells the class from content codes [N, D] and from style codes [N, D'].
+    """Return the accuracy of linear classifiers of the class from content codes [N, D] and from style codes [N, D'].
 
-    Fitted on two thirds of the observations of each class, drawn by the seed, and tested on the others.
+    They are trained on a random two thirds of the observations of each class and tested on the others.
     """
     labels_N = np.unique(np.asarray(classes), return_inverse=True)[1].reshape(-1).astype(np.int64)
     both = [np.asarray(codes, dtype=np.float64) for codes in (codes_content, codes_style)]
     for name, codes in zip(("codes_content", "codes_style"), both, strict=True):
         if codes.ndim != 2 or len(codes) != len(labels_N):
-            raise UserError(f"{name}: has shape {codes.shape}; accepted is a row for each of {len(labels_N)} classes")
+            raise array_error(name, f"shape {codes.shape}", f"an array [rows, codes] of {len(labels_N)} rows")
     train_N = _train_rows(labels_N, seed)
     content, style = (_accuracy(codes, labels_N, train_N) for codes in both)
     return ContentLeakage(content, style, _chance(labels_N, train_N))
 
 
 class _Rows(NamedTuple):
-    """Observations of one or two data sets whose class is to be told."""
+    """Observations of one or two data sets, with their classes."""
 
     sets: tuple[Dataset, ...]
-    origin_N: np.ndarray  # which of the sets
-    index_N: np.ndarray  # which observation of it
+    origin_N: np.ndarray  # index of the data set
+    index_N: np.ndarray  # index of the observation in it
     labels_N: Indices
-    train_N: np.ndarray  # whether a classifier is fitted on it; else it tests
+    train_N: np.ndarray  # True for train observations
 
 
 def group_accuracy(
@@ -89,26 +89,26 @@ def group_accuracy(
     num_samples: int = 3000,
     seed: int = 0,
 ) -> GroupAccuracy:
-    """The class of the run's groups told from its codes of `num_samples` observations (of `data`, or the run's).
+    """Return the accuracy of predicting the class of a group from codes of `num_samples` observations of `data`.
 
-    Two thirds of them train the classifier and the others test it, or, with `test`, all train it and as many of
-    that set test it. With `members` above 1 the content of each observation is joined with that of others of its
-    class by the method's `encode_group`; those who train the classifier never help those who test it. Numbers of
-    members for which a class is too small are left out.
+    `data` defaults to the data of the run. Two thirds of the observations are train observations; with `test`, all of
+    them are, and as many observations of `test` are the test observations. For `members` above 1, `encode_group` of
+    the method combines the content of observations of the same class; train and test observations are never combined.
+    Numbers of members that exceed the size of a class are left out.
     """
     found = _rows(run, run.data if data is None else data, test, num_samples, seed)
     what = run.representation
     content, style = content_style_slices(what.parts)
-    alone_NZ = _encoded(what.encode, found, np.arange(len(found.labels_N))[:, None])
-    told = {1: _accuracy(alone_NZ[:, content], found.labels_N, found.train_N)} if 1 in members else {}
+    single_NZ = _encoded(what.require("encode"), found, np.arange(len(found.labels_N))[:, None])
+    accuracies = {1: _accuracy(single_NZ[:, content], found.labels_N, found.train_N)} if 1 in members else {}
     for count in [m for m in members if m > 1 and what.encode_group is not None]:
         together_NM = _together(found.labels_N, found.train_N, count, seed)
         if together_NM is not None:
-            joined_NZ = _encoded(what.encode_group, found, together_NM)
-            told[count] = _accuracy(joined_NZ[:, content], found.labels_N, found.train_N)
-    left = _accuracy(alone_NZ[:, style], found.labels_N, found.train_N)
+            joined_NZ = _encoded(what.require("encode_group"), found, together_NM)
+            accuracies[count] = _accuracy(joined_NZ[:, content], found.labels_N, found.train_N)
+    style_accuracy = _accuracy(single_NZ[:, style], found.labels_N, found.train_N)
     chance = _chance(found.labels_N, found.train_N)
-    return GroupAccuracy(told, left, chance, int(found.labels_N.max()) + 1, len(found.labels_N))
+    return GroupAccuracy(accuracies, style_accuracy, chance, int(found.labels_N.max()) + 1, len(found.labels_N))
 
 
 def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: int, seed: int) -> _Rows:
@@ -118,17 +118,17 @@ def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: i
     labels_N = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     count = int(labels_N.max(initial=-1)) + 1
     if not 2 <= count <= MOST_CLASSES:
-        raise UserError(f"the groups have {count} classes; accepted are 2 to {MOST_CLASSES}")
+        raise invalid("data", f"{count} classes of groups", f"a data set with 2 to {MOST_CLASSES} classes of groups")
     origin_N = np.repeat(np.arange(len(sets)), [len(index) for index, _ in drawn])
     train_N = _train_rows(labels_N, seed) if test is None else origin_N == 0
     return _Rows(sets, origin_N, np.concatenate([index for index, _ in drawn]), labels_N, train_N)
 
 
 def _classed(data: Dataset, supervision: str, num_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Observations drawn by the seed with the factors their groups share; those that lack one are left out."""
+    """Return random observations and the factors that groups share; observations with unknown values are left out."""
     by = parse_supervision(supervision, data).shared
     if not by:
-        raise UserError(f"supervision={supervision!r} names no groups; give a run that was told of some")
+        raise invalid("supervision", supervision, "groups(by=[...]), or another kind that shares factors")
     index_N = sample_indices(data, num_samples, seed)
     classes_NK = data.factors(index_N)[:, list(by)].cpu().numpy()
     known_N = (classes_NK >= 0).all(1)
@@ -136,7 +136,7 @@ def _classed(data: Dataset, supervision: str, num_samples: int, seed: int) -> tu
 
 
 def _ranks(key_N: Indices, seed: int) -> tuple[Indices, Indices]:
-    """Of each row its place among the rows with its key, in an order drawn by the seed, and how many those are."""
+    """Return the rank of each row among the rows with its key, in random order, and the number of these rows."""
     order = np.lexsort((np.random.default_rng(seed).permutation(len(key_N)), key_N))
     counts = np.bincount(key_N)
     starts = counts.cumsum() - counts
@@ -146,16 +146,16 @@ def _ranks(key_N: Indices, seed: int) -> tuple[Indices, Indices]:
 
 
 def _train_rows(labels_N: Indices, seed: int) -> np.ndarray:
-    """Which rows a classifier is fitted on: two thirds of every class [N], booleans."""
+    """Return which rows are train rows, two thirds of each class [N]."""
     rank_N, count_N = _ranks(labels_N, seed)
     train_N = rank_N < np.maximum(1, np.floor(TRAIN_SHARE * count_N))
     if train_N.all():
-        raise UserError("no class has two observations or more: nothing is left to test a classifier on")
+        raise array_error("classes", "one observation per class", "an array with two observations of a class")
     return train_N
 
 
 def _together(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) -> np.ndarray | None:
-    """For each row the rows of a group of `count`, itself first, all of its class and of its side [N, M]."""
+    """Return groups of `count` rows of the same class and split, the row itself first [N, M]; None if too few."""
     key_N = 2 * labels_N + train_N
     rank_N, size_N = _ranks(key_N, seed)
     if size_N.min() < count:
@@ -165,9 +165,8 @@ def _together(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) -> 
     return np.stack([table[key_N, (rank_N + step) % size_N] for step in range(count)], axis=1)
 
 
-def _encoded(encode: Callable[[Tensor], Tensor] | None, rows: _Rows, together_NM: np.ndarray) -> Floats:
-    """The code of the first member of each group of rows [N, Z]; with one member, of the image alone."""
-    assert encode is not None
+def _encoded(encode: Callable[[Tensor], Tensor], rows: _Rows, together_NM: np.ndarray) -> Floats:
+    """Return the code of the first member of each group of rows [N, Z]; one member is encoded as a single image."""
     found, order = [], np.argsort(rows.origin_N, kind="stable")
     with torch.no_grad():
         for number, data in enumerate(rows.sets):
@@ -175,8 +174,8 @@ def _encoded(encode: Callable[[Tensor], Tensor] | None, rows: _Rows, together_NM
             index_NM = torch.from_numpy(rows.index_N[together_NM[rows.origin_N == number]]).to(device)
             for part_BM in index_NM.split(max(1, _CHUNK // index_NM.shape[1])):
                 images = data.images(part_BM.flatten())
-                alone = index_NM.shape[1] == 1
-                codes = encode(images) if alone else encode(images.unflatten(0, part_BM.shape))[:, 0]
+                single = index_NM.shape[1] == 1
+                codes = encode(images) if single else encode(images.unflatten(0, part_BM.shape))[:, 0]
                 found.append(codes.float().cpu())
     codes_NZ = torch.cat(found).double().numpy()
     return codes_NZ[np.argsort(order)]

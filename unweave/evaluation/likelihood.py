@@ -1,4 +1,4 @@
-"""How likely a model finds images: -log p(x) of held-out ones, by annealed importance sampling from the encoder.
+"""Marginal likelihood of held-out images, by annealed importance sampling that starts at the posterior.
 
 Shape letters: N observations, B chains, Z latents, C channels, H height, W width.
 """
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel
 from unweave.nn.autoencoder import AutoEncoder
@@ -20,18 +20,18 @@ from unweave.ops.annealed import annealed_log_weights
 from unweave.ops.noise import fold
 
 _CHUNK = 4096  # chains in one call of a network
-_LEAST = 0.05  # deviation; an encoder surer than this of a latent is not taken at its word
-_UNTOLD = 0.5  # where chains start if the encoder says no deviation
+_LEAST = 0.05  # smallest standard deviation of the starting points
+_DEVIATION = 0.5  # standard deviation of the starting points without a posterior
 
 
 def marginal_nll(
     run: TrainedModel, data: Dataset, *, num_samples: int = 1000, chains: int = 4, steps: int = 100, seed: int = 0
 ) -> Tensor:
-    """-log p(x) [N] in nats of `num_samples` observations of the data, which the model should not have been trained on.
+    """Return -log p(x) [N] in nats for `num_samples` observations, which should not be training data.
 
-    The chains of an image start around its code, twice as wide as the encoder says. Too high in expectation, by less
-    the more chains and steps there are. A Bernoulli likelihood gives grey pixels no probability: black or white is
-    drawn for each pixel, by the seed.
+    The chains of an image start around its code, with twice the standard deviation of the posterior. The estimate is an
+    upper bound in expectation, which decreases with the number of chains and steps. For a Bernoulli likelihood, grey
+    pixels are binarised at random with the seed.
     """
     model = _autoencoder(run)
     device = next(model.parameters()).device
@@ -45,20 +45,19 @@ def marginal_nll(
 
 
 def _autoencoder(run: TrainedModel) -> AutoEncoder:
-    """Of methods whose codes are N(0, I) if drawn from the prior, and all that the decoder sees."""
-    model, name = getattr(run.method, "autoencoder", None), run.config.method
-    what, prior = run.representation, getattr(run.method, "prior", "normal")
-    if isinstance(model, AutoEncoder) and not what.parts and what.from_prior is None and prior == "normal":
+    """Return the autoencoder of a method with the prior N(0, I) over the whole code."""
+    model, what = dict(run.method.named_children()).get("autoencoder"), run.representation
+    if isinstance(model, AutoEncoder) and not what.parts and what.from_prior is None and run.method.prior == "normal":
         return model
-    raise UserError(f"method '{name}' has no normal prior over all of its code; accepted are VAEs without parts")
+    raise invalid("method", run.config.method, "a VAE with a normal prior and without parts")
 
 
 def _start(what: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and deviation [B, Z] of where the chains of each image start."""
+    """Return mean and standard deviation [B, Z] of the starting points of each image."""
     with torch.no_grad():
         if what.posterior is None:
             mean_BZ = what.require("encode")(x_BCHW)
-            return mean_BZ, torch.full_like(mean_BZ, _UNTOLD)
+            return mean_BZ, torch.full_like(mean_BZ, _DEVIATION)
         mean_BZ, logvar_BZ = what.posterior(x_BCHW)
     return mean_BZ, 2.0 * torch.exp(0.5 * logvar_BZ).clamp(_LEAST, 1.0)
 
@@ -66,11 +65,11 @@ def _start(what: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
 def _log_marginal_likelihood(
     model: AutoEncoder, x_BCHW: Tensor, mean_BZ: Tensor, spread_BZ: Tensor, key: Tensor, chains: int, steps: int
 ) -> Tensor:
-    """log p(x) [B]."""
+    """Return the estimate of log p(x) [B]."""
     x_BCHW, mean_BZ, spread_BZ = (each.repeat_interleave(chains, 0) for each in (x_BCHW, mean_BZ, spread_BZ))
 
     def log_factor(u_BZ: Tensor) -> Tensor:
-        """p(x, z) over the density of where chains start, with z = mean + spread u."""
+        """Return log p(x, z) minus the log-density of the starting points, with z = mean + spread u."""
         z_BZ = mean_BZ + spread_BZ * u_BZ
         apart_B = 0.5 * (u_BZ.square() - z_BZ.square()).sum(1) + spread_BZ.log().sum(1)
         return apart_B - model.nll(x_BCHW, z_BZ)

@@ -1,6 +1,6 @@
-"""Whether the codes of all images fill the prior, and what comes of it: reconstructions, samples, labels from few.
+"""Match of the aggregate posterior with the prior, quality of samples, and classification from few labels.
 
-The comparison of Zhao et al. 2019, for any Representation with a decoder and a prior N(0, I).
+The comparison of Zhao et al. 2019, for any Representation with a decoder and the prior N(0, I).
 
 Shape letters: N observations, B batch, Z latents, Y classes, C channels, H height, W width.
 """
@@ -17,45 +17,45 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset
-from unweave.errors import UserError, check_choice
+from unweave.errors import check_choice, invalid
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
 from unweave.nn.networks import build_networks
 
-TESTED = 2000  # observations, or a fifth of a smaller set, on which a classifier is tested and not trained
+TESTED = 2000  # observations to test a classifier on, or a fifth of a smaller data set
 _CHUNK = 512  # images in one call of a network
 
 
 class Classifier(NamedTuple):
-    """Tells one factor from images; trained on the data themselves."""
+    """A classifier of one factor, trained on the images of the data set."""
 
-    factor: int  # its position among the factors
+    factor: int  # index of the factor
     classify: Callable[[Tensor], Tensor]  # images [B, C, H, W] -> classes [B]
-    true_Y: Indices  # how many observations of the data have each class
-    error: float  # share of wrong classes among observations it was not trained on
+    true_Y: Indices  # number of observations of each class
+    error: float  # test error
 
 
 class AggregatePosteriorMetrics(NamedTuple):
-    """How one model does."""
+    """Metrics of one model."""
 
-    mmd: float  # squared and unbiased, of sampled codes to as many draws of the prior
-    log_det: float  # of the covariance of sampled codes; 0 for the prior's
-    squared_error: float  # of images decoded from sampled codes, summed over pixels, mean over images
-    class_divergence: float  # KL in nats of the classes of samples from those of the data
-    label_errors: dict[int, float]  # share of wrong classes by the number of labels, from the means of codes
+    mmd: float  # unbiased squared MMD between sampled codes and samples of the prior
+    log_det: float  # of the covariance of sampled codes; 0 for the prior
+    squared_error: float  # of reconstructions from sampled codes, summed over pixels, mean over images
+    class_divergence: float  # KL in nats between the classes of generated images and those of the data
+    label_errors: dict[int, float]  # test error by the number of labels, from posterior means
 
 
 def fit_classifier(
     data: Dataset, factor: str, *, net: str = "small", steps: int = 1000, batch: int = 128, seed: int = 0
 ) -> Classifier:
-    """A small convolutional network that learned the factor from all observations where it is known, but a few."""
+    """Train a small convolutional classifier of the factor on all observations but the test observations."""
     check_choice("factor", factor, data.factor_names)
     k = data.factor_names.index(factor)
     index_N, class_N = _known(data, k)
     count, tested = data.factor_sizes[k], min(TESTED, len(index_N) // 5)
     if not tested:
-        raise UserError(f"factor '{factor}' is known of {len(index_N)} observations; a classifier needs 5 or more")
+        raise invalid("factor", factor, f"known for 5 observations or more, not {len(index_N)}")
     generator = torch.Generator().manual_seed(seed)
     order_N = torch.randperm(len(index_N), generator=generator).to(index_N.device)
     test, train = order_N[:tested], order_N[tested:]
@@ -64,7 +64,7 @@ def fit_classifier(
         network = build_networks(net, data.shape, count)[0].to(index_N.device)
 
     def logits(images: Tensor) -> Tensor:
-        return network(images)[:, :count]  # the second half, where an encoder has its variances, is not used
+        return network(images)[:, :count]  # the second half, the variances of an encoder, is not used
 
     def classify(images: Tensor) -> Tensor:
         with torch.no_grad():
@@ -76,13 +76,13 @@ def fit_classifier(
         optimizer.zero_grad()
         F.cross_entropy(logits(data.images(index_N[rows_B])), class_N[rows_B]).backward()
         optimizer.step()
-    told_N = torch.cat([classify(data.images(index_N[part])) for part in test.split(_CHUNK)])
-    wrong = (told_N != class_N[test]).float().mean()
+    predicted_N = torch.cat([classify(data.images(index_N[part])) for part in test.split(_CHUNK)])
+    wrong = (predicted_N != class_N[test]).float().mean()
     return Classifier(k, classify, class_N.bincount(minlength=count).cpu().numpy(), float(wrong))
 
 
 def _known(data: Dataset, k: int) -> tuple[Tensor, Tensor]:
-    """The observations whose factor k is known, and its classes."""
+    """Return the observations with a known factor k, and its classes."""
     index_N = sample_indices(data, None, 0)
     class_N = data.factors(index_N)[:, k]
     return index_N[class_N >= 0], class_N[class_N >= 0]
@@ -97,37 +97,36 @@ def aggregate_posterior_metrics(
     labels: Sequence[int] = (100, 1000),
     seed: int = 0,
 ) -> AggregatePosteriorMetrics:
-    """All of it from the codes of `num_samples` observations drawn by the seed, and as many samples of the prior.
+    """Compute all metrics from `num_samples` random observations and as many samples of the prior.
 
-    Numbers of labels that leave nothing to test on are left out.
+    Numbers of labels that leave no test observations are left out.
     """
     decode = _decoder(what)
     table = encode_dataset(what, data, num_samples=num_samples, seed=seed)
-    drawn = np.random.default_rng([seed, 1])  # not the numbers that stand for the prior
+    drawn = np.random.default_rng([seed, 1])  # independent of the samples of the prior
     z_NZ = sample_posterior_codes(table, drawn)
     class_N = table.factors[:, classifier.factor]
     known_N = ~np.isnan(class_N)
-    told = [number for number in labels if number < known_N.sum()]
+    counts = [number for number in labels if number < known_N.sum()]
     device = next(data.buffers(), table.indices).device
     return AggregatePosteriorMetrics(
         prior_mmd(z_NZ, seed=seed, device=str(device)),
         log_det_covariance(z_NZ),
         _squared_error(decode, data, table.indices.to(device), z_NZ),
         class_divergence(_sample_classes(decode, classifier, drawn, z_NZ.shape, device), classifier.true_Y),
-        {number: label_error(table.codes[known_N], class_N[known_N], labels=number, seed=seed) for number in told},
+        {number: label_error(table.codes[known_N], class_N[known_N], labels=number, seed=seed) for number in counts},
     )
 
 
 def _decoder(what: Representation) -> Callable[[Tensor], Tensor]:
-    if what.decode is None:
-        raise UserError("the representation has no decoder; accepted are models that decode codes")
     if any(part.classes for part in what.parts):
-        raise UserError("the code has a part of classes, whose prior is not normal; accepted are codes without")
-    return what.decode
+        accepted = "a code without categorical parts, whose prior is not normal"
+        raise invalid("parts", [part.name for part in what.parts], accepted)
+    return what.require("decode")
 
 
 def sample_posterior_codes(table: EncodedDataset, drawn: np.random.Generator) -> Floats:
-    """z ~ q(z|x) of every observation [N, Z]: the code itself if the encoder gives no variances."""
+    """Return samples z ~ q(z|x) of all observations [N, Z], or the codes without a posterior."""
     codes_NZ = table.codes.astype(np.float64)
     if table.logvar is None:
         return codes_NZ
@@ -135,7 +134,7 @@ def sample_posterior_codes(table: EncodedDataset, drawn: np.random.Generator) ->
 
 
 def _decoded(decode: Callable[[Tensor], Tensor], z_NZ: Floats, device: torch.device) -> Iterator[Tensor]:
-    """Images of the codes, some at a time."""
+    """Yield the decoded images in batches."""
     with torch.no_grad():
         for part_BZ in torch.as_tensor(z_NZ, dtype=torch.float32).split(_CHUNK):
             yield decode(part_BZ.to(device))
@@ -155,7 +154,7 @@ def _sample_classes(
     shape: tuple[int, ...],
     device: torch.device,
 ) -> Indices:
-    """How many images decoded from draws of the prior, as many as rows of `shape`, are of each class [Y]."""
+    """Return the number of images of each class [Y], among images decoded from samples [N, Z] of the prior."""
     counts_Y = np.zeros(len(classifier.true_Y), dtype=np.int64)
     for images in _decoded(decode, drawn.standard_normal(shape), device):
         counts_Y += classifier.classify(images).bincount(minlength=len(counts_Y)).cpu().numpy()
