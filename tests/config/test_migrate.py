@@ -10,7 +10,7 @@ import unweave as uw
 from unweave.config import RunConfig, read_config
 from unweave.config.migrate import migrate
 from unweave.model import checkpoint_step
-from unweave.report import repeat_command, report
+from unweave.report import report
 from unweave.runs import RunFolder
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "old_runs"
@@ -33,7 +33,7 @@ def test_the_configuration_is_migrated(old):
         assert getattr(config, same) == stored[same], same
     assert config.init == stored["start"] and config.validate_every == stored["checkpoint_every"]
     assert RunConfig.from_json(config.to_json()) == config
-    assert repeat_command(config).startswith(f"unweave train {config.method} ")
+    assert " ".join(config.command()).startswith(f"unweave train {config.method} ")
 
 
 def test_it_loads_resumes_and_reports(old, tmp_path):

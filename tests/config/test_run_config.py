@@ -11,7 +11,6 @@ import unweave as uw
 from unweave.config import OPTIONS, RunConfig, option_default, read_config, resolve
 from unweave.config.optimizers import resolve_optimizers
 from unweave.methods import METHODS
-from unweave.report import repeat_command
 from unweave.training.prepare import create_folder, prepare
 
 TINY = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "log_every": 1, "device": "cpu"}
@@ -44,8 +43,8 @@ def test_command_repeats_the_run(tmp_path):
     given |= {"likelihood": "gaussian"}
     config = uw.train("beta_vae", "digits(size=8)", out=tmp_path / "a", **TINY, **given).config
     changed = config.replace(precision="bf16", engine="loop")
-    assert repeat_command(changed).endswith("--precision bf16 --engine loop")
-    method, options, settings = parsed(repeat_command(config))
+    assert " ".join(changed.command()).endswith("--precision bf16 --engine loop")
+    method, options, settings = parsed(" ".join(config.command()))
     assert settings["beta"] == "linear(0,4.5,1000,20)"
     assert settings["likelihood"] == "gaussian"
     options["clip"] = float(options["clip"])
@@ -59,7 +58,7 @@ def test_command_repeats_the_run(tmp_path):
 def test_command_repeats_the_optimizer(lr, optimizer):
     options = dict(supervision="labels(n=9)", net="mlp", device="cpu", lr=lr, optimizer=optimizer)
     config = prepare("aae_semi", "digits", **options).config
-    _, options, _ = parsed(repeat_command(config))
+    _, options, _ = parsed(" ".join(config.command()))
     assert ("lr" in options) is (lr is not None) and options.get("optimizer", "adam") == optimizer
     again = resolve_optimizers(METHODS["aae_semi"], options.get("lr"), 0.0, optimizer)
     assert again == config.optimizers
@@ -67,7 +66,7 @@ def test_command_repeats_the_optimizer(lr, optimizer):
 
 def test_command_of_two_stages_leaves_out_their_own_rates():
     config = prepare("m1", "digits", supervision="labels(n=9)", net="mlp", device="cpu").config
-    assert "lr" not in parsed(repeat_command(config))[1]
+    assert "lr" not in parsed(" ".join(config.command()))[1]
 
 
 @pytest.mark.parametrize("name", list(METHODS))
@@ -77,7 +76,7 @@ def test_command_leaves_defaults_out_and_keeps_the_rest(name):
     options = {"supervision": "pairs(k=1)", "steps": 5, "seed": 3}
     data = {"data": "sprites", "data_options": {"size": 32, "antialias": 1}}
     config = RunConfig(method=name, arguments=arguments, hyper=hyper, optimizers=optimizers, **data, **options)
-    method, options, settings = parsed(repeat_command(config))
+    method, options, settings = parsed(" ".join(config.command()))
     assert method == name
     assert numbers(options) == {"steps": 5, "batch": 64, "seed": 3}
     assert options == {"data": "sprites(size=32)", "supervision": "pairs(k=1)"}

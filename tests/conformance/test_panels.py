@@ -1,6 +1,7 @@
 """Every panel of the list: it renders for small runs, is valid HTML, and is left out without one of its needs."""
 
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from torch import nn
 import unweave as uw
 from unweave.contract import Part, Representation
 from unweave.report import panels
-from unweave.report.charts.strips import PublishedRange, ScoreStrips, StripRow
+from unweave.report.charts.strips import PublishedRange, StripRow
 from unweave.report.panels import PANELS
 from unweave.report.views import NEEDS, ComparisonView, StudyTables, StudyView, SweepView, view_run
 
@@ -59,12 +60,12 @@ def study():
     texts = {"title": "tiny", "paper": "Nobody 2026", "question": "Does it run?", "facts": [], "notes": []}
     tables = {"legend": [("read", "in the source")], "heads": ["row", "MIG"], "rows": [(True, ["a family", "0.2"])]}
     comparison = {"comparison_headers": ["row", "source"], "comparison": [["a family", "1"]], "sources": ["a table"]}
-    return StudyView(StudyTables(**texts, **tables, **comparison), [ScoreStrips("mig", strips)])
+    return StudyView(StudyTables(**texts, **tables, **comparison), {"mig": strips})
 
 
 def views(page, run):
     """Return views of a page on which, together, every panel must be shown."""
-    other = run.replace(trained=run.trained._replace(config=run.trained.config.replace(seed=1)), number=1)
+    other = replace(run, trained=run.trained._replace(config=run.trained.config.replace(seed=1)), number=1)
     return {
         "run": lambda: [run, view(trained(SEES)), classifier()],
         "comparison": lambda: [ComparisonView([run, other])],
@@ -76,13 +77,13 @@ def views(page, run):
 def with_representation(run, **changes):
     """Return a run whose representation has other fields."""
     what = run.trained.representation._replace(**changes)
-    return run.replace(trained=trained(what, run.trained.config.supervision, data=run.trained.data))
+    return replace(run, trained=trained(what, run.trained.config.supervision, data=run.trained.data))
 
 
 def without_factors(run):
     latents = run.trained.representation.latents
     empty = {"factor_names": (), "information": np.zeros((latents, 0)), "entropies": np.zeros(0)}
-    return run.replace(result=run.result._replace(**empty, known=None, chance=None, luck=None))
+    return replace(run, result=run.result._replace(**empty, known=None, chance=None, luck=None))
 
 
 def without_scores(sweep):
@@ -95,13 +96,13 @@ REMOVE = {
     ("run", "parts"): lambda run: with_representation(run, parts=()),
     ("run", "classes"): lambda run: with_representation(run, parts=(), classify=None, cluster=None),
     ("run", "two latents"): lambda run: with_representation(run, latents=3),
-    ("run", "log"): lambda run: run.replace(curves={}),
+    ("run", "log"): lambda run: replace(run, curves={}),
     ("comparison", "differences"): lambda page: ComparisonView([page.runs[0]] * 2),
-    ("comparison", "log"): lambda page: ComparisonView([run.replace(curves={}) for run in page.runs]),
+    ("comparison", "log"): lambda page: ComparisonView([replace(run, curves={}) for run in page.runs]),
     ("sweep", "scores"): without_scores,
     ("sweep", "ranking"): without_scores,
     ("study", "published numbers"): lambda page: page._replace(tables=page.tables._replace(comparison=[])),
-    ("study", "scores"): lambda page: page._replace(plots=[]),
+    ("study", "scores"): lambda page: page._replace(plots={}),
 }
 
 

@@ -124,7 +124,7 @@ def _read_only(texts: Sequence[str]) -> dict[str, list[str]]:
 def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     """Print the tables, and write them to table.csv, table.md and table.html."""
     from unweave.report.formatting import short_title
-    from unweave.report.pages.study import PublishedRange, ScoreStrips, StripRow, StudyTables, study_page
+    from unweave.report.pages.study import PublishedRange, StripRow, StudyTables, study_page
     from unweave.runs import write_atomic
     from unweave.studies.sheet import TIME, markdown, short_rows, strips, text_tables
     from unweave.studies.table import long_table
@@ -140,10 +140,10 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     write_atomic(root / "table.csv", long_table(study, frame).to_csv(index=False).encode())
     write_atomic(root / "table.md", markdown(tables).encode())
-    plots = [
-        ScoreStrips(score, [StripRow(*row, [PublishedRange(*one) for one in published]) for *row, published in rows])
+    plots = {
+        score: [StripRow(*row, [PublishedRange(*one) for one in published]) for *row, published in rows]
         for score, rows in strips(study, frame).items()
-    ]
+    }
     study_page(StudyTables(**tables), plots, root / "table.html")
     out_console.print(f"[bold]{root}[/bold]: table.csv, table.md and [bold]table.html[/bold]; open it in a browser.")
 

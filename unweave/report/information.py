@@ -19,14 +19,9 @@ def adjusted_information(result: Evaluation) -> np.ndarray:
     that a latent may reach by luck are 0. The share of a constant factor is 0.
     """
     if result.chance is None or result.luck is None:
-        return normalized_information(result)
+        return _share(result.information, np.broadcast_to(result.entropies, result.information.shape))
     above_ZK = result.information - result.chance
     return np.where(above_ZK > result.luck, _share(above_ZK, result.entropies - result.chance), 0.0)
-
-
-def normalized_information(result: Evaluation) -> np.ndarray:
-    """Return the share without the adjustment, which scores such as MIG use."""
-    return _share(result.information, np.broadcast_to(result.entropies, result.information.shape))
 
 
 def _share(known_ZK: np.ndarray, whole_ZK: np.ndarray) -> np.ndarray:

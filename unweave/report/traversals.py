@@ -28,17 +28,12 @@ class Traversal(NamedTuple):
     strips: list[np.ndarray]  # one per start image [S, C, H, W]
 
 
-def latent_ranges(trained: TrainedModel, seed: int) -> np.ndarray:
-    """Return a low and a high percentile of the codes of every latent [2, Z]."""
-    table = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed)
-    return np.percentile(table.codes, PERCENTILES, axis=0)
-
-
 def traverse(
     trained: TrainedModel, latents: Sequence[int], *, starts: int = 3, steps: int = 9, seed: int = 0
 ) -> list[Traversal]:
     """Return the traversals of these latents, all from the same start images."""
-    ranges_2Z = latent_ranges(trained, seed)
+    table = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed)
+    ranges_2Z = np.percentile(table.codes, PERCENTILES, axis=0)
     codes = trained.encode(sample_images(trained, starts, seed))
     traversals = []
     for z in latents:

@@ -1,11 +1,9 @@
 """The data of each kind of page: what its panels show, and the conditions that a panel can declare as needs."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +14,10 @@ import pandas as pd
 from unweave.evaluation.evaluate import Evaluation, evaluate
 from unweave.model import TrainedModel, checkpoint_step, load
 from unweave.report.charts.curves import Curve, read_curves
-from unweave.report.charts.strips import ScoreStrips
+from unweave.report.charts.strips import StripRow
 from unweave.report.class_accuracy import ClassAccuracy, class_accuracies
 from unweave.report.information import coordinate_names
-from unweave.report.sweep_summary import Family, check_frame, families, leading_score
+from unweave.report.sweep_summary import Family, families, leading_score
 from unweave.report.traversals import latent_rows
 
 
@@ -55,9 +53,6 @@ class RunView:
     @cached_property
     def accuracies(self) -> list[ClassAccuracy]:
         return class_accuracies(self.trained, self.seed)
-
-    def replace(self, **changes: Any) -> RunView:
-        return replace(self, **changes)
 
 
 def view_run(run: str | Path | TrainedModel, *, number: int = 0, seed: int = 0, device: str = "cpu") -> RunView:
@@ -112,10 +107,6 @@ class SweepView:
         return [name for name in self.frame.attrs["scores"] if np.isfinite(self.frame[name]).any()]
 
 
-def view_sweep(frame: pd.DataFrame) -> SweepView:
-    return SweepView(check_frame(frame))
-
-
 class StudyTables(NamedTuple):
     """The text of a study's page; every cell is text."""
 
@@ -136,7 +127,7 @@ class StudyView(NamedTuple):
     """A study with its published numbers."""
 
     tables: StudyTables
-    plots: Sequence[ScoreStrips]
+    plots: Mapping[str, Sequence[StripRow]]  # the rows of each score
 
 
 NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
@@ -144,7 +135,9 @@ NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "factors": lambda run: bool(run.result.factor_names),
         "decoder": lambda run: run.trained.representation.decode is not None,
         "parts": lambda run: len(parts := run.trained.representation.parts) > 1 and not any(p.classes for p in parts),
-        "classes": lambda run: _has_classes(run),
+        "classes": lambda run: any(part.classes for part in run.trained.representation.parts)
+        or run.trained.representation.classify is not None
+        or run.trained.representation.cluster is not None,
         "two latents": lambda run: run.trained.representation.latents == 2,
         "log": lambda run: bool(run.curves),
     },
@@ -158,8 +151,3 @@ NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
         "scores": lambda study: bool(study.plots),
     },
 }
-
-
-def _has_classes(run: RunView) -> bool:
-    what = run.trained.representation
-    return any(part.classes for part in what.parts) or what.classify is not None or what.cluster is not None

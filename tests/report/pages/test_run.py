@@ -16,7 +16,7 @@ from unweave.contract import Representation
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import METRICS
-from unweave.report import repeat_command, report, save_samples, traversal_picture
+from unweave.report import report, save_samples, traversal_picture
 from unweave.report.charts.curves import chart_grid, read_curves
 from unweave.report.charts.svg import ticks
 from unweave.report.formatting import format_number, short
@@ -73,7 +73,7 @@ def test_page_shows_summary_scores_latents_and_command(runs, page):
     text = visible(page)
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
     assert "beta-VAE on digits (8 × 8, grey), 3 steps with a batch size of 4, seed 0." in text
-    assert repeat_command(uw.load(runs / "first").config) in text
+    assert " ".join(uw.load(runs / "first").config.command()) in text
     for name, value in scores.items():
         assert f"{METRICS[name].title} {format_number(value)}" in text
         assert METRICS[name].description in text

@@ -6,7 +6,7 @@ import pytest
 from raises import raises
 
 from unweave.report.charts.strips import draw
-from unweave.report.pages.study import PublishedRange, ScoreStrips, StripRow, StudyTables, study_page
+from unweave.report.pages.study import PublishedRange, StripRow, StudyTables, study_page
 
 STRIPS = [
     StripRow(
@@ -38,7 +38,7 @@ TABLES = StudyTables(
 
 
 def test_positions_of_runs_and_published_numbers():
-    drawn = str(draw(ScoreStrips("mig", STRIPS))["svg"])
+    drawn = str(draw("mig", STRIPS)["svg"])
     places = [float(x) for x in re.findall(r'class="dot run0" cx="([\d.]+)%"', drawn)]
     assert len(places) == 3 and places[1] == places[2] > places[0]
     start, end = (float(x) for x in re.search(r'range" x1="([\d.]+)%" x2="([\d.]+)%"', drawn).groups())
@@ -48,26 +48,26 @@ def test_positions_of_runs_and_published_numbers():
 
 
 def test_page_is_self_contained(tmp_path):
-    page = study_page(TABLES, [ScoreStrips("mig", STRIPS)], tmp_path / "table.html").read_text()
+    page = study_page(TABLES, {"mig": STRIPS}, tmp_path / "table.html").read_text()
     assert "Does it run?" in page and "Mutual information gap" in page and "&lt;a figure&gt;" in page
     assert not re.search(r"(src|href)=|@import|url\(", page)
 
 
 def test_a_page_without_published_numbers_or_scores(tmp_path):
-    page = study_page(TABLES._replace(comparison=[]), [], tmp_path / "table.html").read_text()
+    page = study_page(TABLES._replace(comparison=[]), {}, tmp_path / "table.html").read_text()
     assert "Comparison with published" not in page and "<svg" not in page
 
 
 def test_page_that_cannot_be_written_is_a_user_error(tmp_path):
     (tmp_path / "file").write_text("")
     with raises("out"):
-        study_page(TABLES, [], tmp_path / "file" / "table.html")
+        study_page(TABLES, {}, tmp_path / "file" / "table.html")
 
 
 def density(values, pooled=True):
     """Return the outline of the density of these runs in units of 0 to 100; [] if it is not drawn."""
     strip = StripRow("family", pooled, 0, [(value, "run") for value in values], 0.0, [])
-    found = re.search(r'class="density run0" points="([^"]+)"', str(draw(ScoreStrips("mig", [strip]))["svg"]))
+    found = re.search(r'class="density run0" points="([^"]+)"', str(draw("mig", [strip])["svg"]))
     return [tuple(map(float, point.split(","))) for point in found.group(1).split()] if found else []
 
 

@@ -11,10 +11,10 @@ from raises import raises
 
 import unweave as uw
 from unweave.evaluation.evaluate import Evaluation
-from unweave.report import compare_page, repeat_command, summary
+from unweave.report import compare_page, summary
 from unweave.report.charts.strips import draw
 from unweave.report.charts.svg import axis_limits
-from unweave.report.panels.strip_plots import PANEL, strips
+from unweave.report.panels.strip_plots import PANEL, strip_rows
 from unweave.report.sweep_summary import families, leading_score, ranking_sentences
 from unweave.report.views import SweepView
 
@@ -158,21 +158,21 @@ def test_data_sets_are_judged_apart(tmp_path):
 def test_every_run_is_a_dot_and_a_seed_keeps_its_offset():
     frame = sweep()
     frame.loc[4, ["mig", "diverged"]] = [math.nan, 70.0]
-    plot = strips(SweepView(frame), "mig")
-    assert [len(row.points) for row in plot.strips] == [4, 5, 5] and [row.best for row in plot.strips] == [
+    rows = strip_rows(SweepView(frame), "mig")
+    assert [len(row.points) for row in rows] == [4, 5, 5] and [row.best for row in rows] == [
         False,
         False,
         True,
     ]
-    assert plot.strips[0].diverged == ["seed 4 diverged at step 70"]
-    assert plot.strips[0].offsets == plot.strips[1].offsets[:4]
-    assert np.ptp(np.diff(plot.strips[1].offsets)) < 1e-9
-    svg = draw(plot)["svg"]
+    assert rows[0].diverged == ["seed 4 diverged at step 70"]
+    assert rows[0].offsets == rows[1].offsets[:4]
+    assert np.ptp(np.diff(rows[1].offsets)) < 1e-9
+    svg = draw("mig", rows)["svg"]
     assert svg.count("<circle") == 14 and svg.count('class="median"') == 3 and svg.count("<title>seed 4 diverged") == 1
 
 
 def test_one_run_has_no_median_and_missing_scores_are_not_drawn():
-    assert 'class="median"' not in draw(strips(SweepView(made([run(0.3)])), "mig"))["svg"]
+    assert 'class="median"' not in draw("mig", strip_rows(SweepView(made([run(0.3)])), "mig"))["svg"]
     assert not PANEL.render(SweepView(made([run(math.nan)])))
 
 
@@ -269,10 +269,10 @@ def test_best_run_is_shown_with_its_command(tmp_path, monkeypatch):
     page = page_of(made(rows, settings=[]), tmp_path)
     assert page.count("moved through its range") == 3
     told = visible(page)
-    assert repeat_command(trained.config) in told
+    assert " ".join(trained.config.command()) in told
     assert "MIG 0.400, the best of 2 runs; the median of its setting is 0.300 over 2 runs." in told
     assert "The run cannot be shown: " in told
     assert not (tmp_path / "good" / "scores.json").exists()
     (tmp_path / "good" / "weights.safetensors").write_bytes(b"")
     told = visible(page_of(made(rows[:1], settings=[]), tmp_path))
-    assert "The run cannot be shown: run" in told and repeat_command(trained.config) in told
+    assert "The run cannot be shown: run" in told and " ".join(trained.config.command()) in told

@@ -12,8 +12,6 @@ from torch import nn
 
 import unweave as uw
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation
-from unweave.data import Sampler
-from unweave.data.supervision.label_mapping import labelled_set
 from unweave.report import report, traversal_picture
 from unweave.report.charts.curves import chart_grid, read_curves
 from unweave.report.class_accuracy import (
@@ -55,7 +53,7 @@ KNOWS = Representation(encode, 5, decode, parts=PARTS, classify=classify)
 
 
 def used(model):
-    return labelled_set(model.data, model.config.supervision, model.config.seed)
+    return model.supervision.labelled_set(model.data, model.config.seed)
 
 
 def run(what=KNOWS, supervision=LABELS, **options):
@@ -180,7 +178,7 @@ def test_many_classes_are_cut_short():
 
 
 def test_accuracy_is_counted_on_what_was_not_labelled():
-    labelled = {int(i) for i in Sampler(HalvesData(), ("labelled", "labels"), LABELS).labelled.table[0]}
+    labelled = {int(i) for i in used(run()).table[0]}
     left = [i for i in range(16) if i not in labelled]
     index, labels, held_out = unlabelled(used(run()), 0)
     assert held_out
@@ -208,7 +206,7 @@ def test_accuracy_on_labelled_observations_is_marked():
 
 def test_truth_is_permuted_and_binned_like_the_labels_but_without_noise():
     text = "labels(factors=['left'], permute=True, bins=2{})"
-    clean = Sampler(HalvesData(), ("labelled", "labels"), text.format(""), seed=3).labelled.table
+    clean = used(run(supervision=text.format(""), seed=3)).table
     wanted = dict(zip(clean[0].tolist(), clean[1][:, 0].tolist()))
     index, labels, _ = unlabelled(used(run(supervision=text.format(", noise=1.0"), seed=3)), 0)
     assert dict(zip(index.tolist(), labels[:, 0].tolist(), strict=True)) == wanted

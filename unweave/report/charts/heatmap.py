@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
@@ -94,61 +93,32 @@ def draw(
 ) -> bytes:
     """Return the tables side by side, with common rows, as PNG."""
     most = max(len(rows), *(table.values.shape[1] for table in tables))
-    cell = CELL if most <= MAX_NUMBERED else SMALL
-    letter = 0.078 if cell == CELL else 0.056  # width of a letter of the labels, in inches
-    left = letter * max(len(name) for name in rows) + 0.3
-    longest = letter * max(len(name) for table in tables for name in table.columns)
-    head = 0.72 + 0.64 * longest  # labels are rotated by 40 degrees
-    widths = [_width(table, cell, letter) for table in tables]
-    width, height = left + sum(widths) + 0.35 * (len(tables) - 1) + 0.2, head + len(rows) * cell + 0.25
-    figure = Figure(figsize=(width, height), facecolor=PAPER, dpi=DPI)
-    for number, (table, across) in enumerate(zip(tables, widths, strict=True)):
-        position = (left / width, 0.25 / height, table.values.shape[1] * cell / width, len(rows) * cell / height)
-        axes = figure.add_axes(position)
-        _cells(axes, table, colours, low, high, label if cell == CELL else None)
-        _label_axes(axes, table, rows if number == 0 else [""] * len(rows), faint, cell)
-        figure.text(left / width, 1 - 0.14 / height, table.title, size=11.5, weight="bold", color=INK, va="top")
+    cell, size = (CELL, 9.0) if most <= MAX_NUMBERED else (SMALL, 6.5)
+    widths = [max(table.values.shape[1] * cell, 0.064 * len(table.note) + 0.1) for table in tables]
+    figure = Figure(figsize=(sum(widths) + 1, len(rows) * cell + 1.5), facecolor=PAPER, dpi=DPI, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.15, h_pad=0.15)  # type: ignore[union-attr, call-arg]
+    all_axes = figure.subplots(1, len(tables), width_ratios=widths, squeeze=False)[0]
+    for number, (table, axes) in enumerate(zip(tables, all_axes, strict=True)):
         note = table.note if cell == CELL else f"{table.note}; darker is more"
-        figure.text(left / width, 1 - 0.36 / height, note, size=8, color=SOFT, va="top")
-        left += across + 0.35
+        axes.set_title(table.title, loc="left", size=11.5, weight="bold", color=INK, pad=10)
+        axes.set_xlabel(note, loc="left", size=8, color=SOFT, labelpad=8)
+        shades = colours((table.values - low) / (high - low))
+        axes.pcolormesh(shades, edgecolors=PAPER, linewidth=2 if cell == CELL else 0)
+        axes.set_aspect("equal", anchor="NW")
+        axes.invert_yaxis()
+        for (row, column), value in np.ndenumerate(table.values) if cell == CELL else ():
+            dark, text = shades[row, column, :3] @ (0.299, 0.587, 0.114) < 0.55, label(float(value))
+            colour = "white" if dark else FAINT if text == "·" else INK
+            axes.text(column + 0.5, row + 0.52, text, ha="center", va="center", size=size, color=colour)
+        _label_axes(axes, table.columns, rows if number == 0 else [""] * len(rows), faint, size)
     return figure_png(figure)
 
 
-def _width(table: Cells, cell: float, letter: float) -> float:
-    """Return the width in inches of the cells, the rotated labels that extend beyond them, and the note."""
-    across = table.values.shape[1]
-    ends = [(k + 0.5) * cell + 0.77 * letter * len(name) for k, name in enumerate(table.columns)]
-    return max(across * cell, *ends, 0.064 * len(table.note) + 0.1)
-
-
-def _cells(
-    axes: Axes, table: Cells, colours: Colormap, low: float, high: float, label: Callable[[float], str] | None
-) -> None:
-    down, across = table.values.shape
-    axes.set(xlim=(0, across), ylim=(down, 0))
-    axes.set_facecolor(PAPER)
-    gap = 0.05 if label else 0.0
-    for (row, column), value in np.ndenumerate(table.values):
-        shade = colours((value - low) / (high - low))
-        axes.add_patch(
-            Rectangle((column + gap / 2, row + gap / 2), 1 - gap, 1 - gap, facecolor=shade, edgecolor="none")
-        )
-        if label:
-            dark = 0.299 * shade[0] + 0.587 * shade[1] + 0.114 * shade[2] < 0.55
-            text = label(float(value))
-            colour = "white" if dark else FAINT if text == "·" else INK
-            axes.text(column + 0.5, row + 0.52, text, ha="center", va="center", size=9, color=colour)
-
-
-def _label_axes(axes: Axes, table: Cells, rows: Sequence[str], faint: Sequence[bool], cell: float) -> None:
-    size = 9 if cell == CELL else 6.5
-    axes.tick_params(length=0, pad=3)
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.xaxis.tick_top()
+def _label_axes(axes: Axes, columns: Sequence[str], rows: Sequence[str], faint: Sequence[bool], size: float) -> None:
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
     slant: dict[str, Any] = {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
-    axes.set_xticks(np.arange(len(table.columns)) + 0.5, list(table.columns), size=size, color=INK, **slant)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, list(columns), size=size, color=INK, **slant)
     axes.set_yticks(np.arange(len(rows)) + 0.5, list(rows), size=size, color=INK)
     for tick, is_faint in zip(axes.get_yticklabels(), faint, strict=False):
-        if is_faint:
-            tick.set_color(FAINT)
+        tick.set_color(FAINT if is_faint else INK)

@@ -41,19 +41,12 @@ class StripRow(NamedTuple):
     best: bool = False
 
 
-class ScoreStrips(NamedTuple):
-    """One score of all rows."""
-
-    score: str
-    strips: Sequence[StripRow]
-
-
-def draw(plot: ScoreStrips) -> dict[str, Any]:
+def draw(score: str, rows: Sequence[StripRow]) -> dict[str, Any]:
     """Return the drawing of one score, the width of its labels, and the title and description of the score."""
-    numbers = [value for strip in plot.strips for value, _ in strip.points]
-    numbers += [end for strip in plot.strips for published in strip.published for end in published[:2]]
+    numbers = [value for strip in rows for value, _ in strip.points]
+    numbers += [end for strip in rows for published in strip.published for end in published[:2]]
     low, high = axis_limits(numbers)
-    bottom = TOP + ROW * len(plot.strips)
+    bottom = TOP + ROW * len(rows)
 
     def position(value: float) -> float:
         return 100 * (value - low) / (high - low)
@@ -62,12 +55,12 @@ def draw(plot: ScoreStrips) -> dict[str, Any]:
     for tick in ticks(low, high):
         x = position(tick)
         body += line("grid", (x, x), (0, bottom)) + text("tick", f"{x:.2f}%", bottom + 15, short(tick))
-    for number, strip in enumerate(plot.strips):
+    for number, strip in enumerate(rows):
         body += _strip(strip, TOP + ROW * (number + 0.5), position)
-    medians = "; ".join(f"{strip.name} {short(strip.median)}" for strip in plot.strips if strip.points)
+    medians = "; ".join(f"{strip.name} {short(strip.median)}" for strip in rows if strip.points)
     svg = Markup('<svg style="height:{}px" role="img" aria-label="median {} of {}">{}</svg>')
-    title, sentence = describe_score(plot.score)
-    left = int(LETTER * max(len(strip.name) for strip in plot.strips)) + 16
+    title, sentence = describe_score(score)
+    left = int(LETTER * max(len(strip.name) for strip in rows)) + 16
     return {"title": title, "sentence": sentence, "left": left, "svg": svg.format(bottom + 22, title, medians, body)}
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,8 @@ def render_report(runs: Sequence[RunView], *, seed: int, title: str | None) -> s
     """Return the HTML of the page."""
     several = len(runs) > 1
     labels = run_labels([run.trained.config for run in runs], [run.trained.folder.path.name for run in runs])
-    common = {"starts": _start_images(runs), "several": several}
-    views = [run.replace(label=label, **common) for run, label in zip(runs, labels, strict=True)]
+    starts = _start_images(runs)
+    views = [replace(run, label=label, starts=starts, several=several) for run, label in zip(runs, labels, strict=True)]
     comparison = _comparison(ComparisonView(views)) if several else None
     articles = [_article(view, level=3 if several else 2) for view in views]
     return render_page("run", title=title or _title(views), seed=seed, comparison=comparison, runs=articles)

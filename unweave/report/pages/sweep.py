@@ -7,13 +7,13 @@ import pandas as pd
 from unweave.report.formatting import join_words
 from unweave.report.panels import render_panels
 from unweave.report.render import check_file, render_page, write_files
-from unweave.report.sweep_summary import ranking_sentences, summary
-from unweave.report.views import SweepView, view_sweep
+from unweave.report.sweep_summary import check_frame, ranking_sentences, summary
+from unweave.report.views import SweepView
 
 
 def compare_page(frame: pd.DataFrame, out: str | Path, *, title: str) -> Path:
     """Write a self-contained HTML page about the runs of a frame, one row each; return its path."""
-    view, path = view_sweep(frame), check_file(out)
+    view, path = SweepView(check_frame(frame)), check_file(out)
     page = render_page(
         "sweep",
         title=title,

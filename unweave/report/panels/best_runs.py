@@ -7,7 +7,7 @@ from unweave.errors import UserError
 from unweave.evaluation.evaluate import evaluate
 from unweave.methods import METHODS
 from unweave.model import load
-from unweave.report.formatting import format_number, short_title
+from unweave.report.formatting import short_title
 from unweave.report.panel import Panel
 from unweave.report.sweep_summary import Family, sign
 from unweave.report.traversals import latent_rows
@@ -27,17 +27,10 @@ def _best(sweep: SweepView, family: Family, score: str) -> dict[str, Any]:
     if not scored:
         return {"name": family.name, "run": None, "latents": []}
     group, values = max(scored, key=lambda pair: pair[1].max())
-    row = sweep.frame.loc[values.idxmax()]
-    return {
-        "name": family.name,
-        "label": ", ".join(word for word in (group.label, f"seed {row['seed']}") if word),
-        "run": row["run"],
-        "value": format_number(float(row[score]), 3),
-        "median": format_number(float(group.scores(score).median()), 3),
-        "seeds": len(values),
-        "of": sum(len(found) for _, found in scored),
-        **_shown(row["run"]),
-    }
+    row, of = sweep.frame.loc[values.idxmax()], sum(len(found) for _, found in scored)
+    label = ", ".join(word for word in (group.label, f"seed {row['seed']}") if word)
+    found = {"name": family.name, "label": label, "run": row["run"], "of": of, "seeds": len(values)}
+    return {**found, "value": float(row[score]), "median": float(group.scores(score).median()), **_shown(row["run"])}
 
 
 def _shown(path: str) -> dict[str, Any]:

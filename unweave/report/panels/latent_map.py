@@ -9,7 +9,6 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
-from torch import Tensor
 
 from unweave.data.dataset import data_device
 from unweave.evaluation.evaluate import encode_dataset
@@ -34,7 +33,8 @@ def context(run: RunView) -> dict[str, Any]:
     data, table = trained.data, encode_dataset(trained.representation, trained.data, num_samples=POINTS, seed=run.seed)
     low, high = corners(table.codes)
     best = int(adjusted_information(result).max(0).argmax()) if result.factor_names else None
-    classes = np.zeros(len(table.codes), dtype=np.int64) if best is None else _classes(trained, table.indices, best)
+    factors = data.factors(table.indices.to(data_device(data))).cpu().numpy()
+    classes = np.zeros(len(table.codes), dtype=np.int64) if best is None else factors[:, best]
     names = [] if best is None else [class_name(data, best, v) for v in range(data.factor_sizes[best])]
     colours = _colours(len(names))
     legend = list(zip(colours, names, strict=True))
@@ -53,10 +53,6 @@ def corners(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high = np.percentile(codes, PERCENTILES, axis=0)
     middle, half = (low + high) / 2, max((high - low).max() / 2, 1e-6)
     return middle - half, middle + half
-
-
-def _classes(trained: TrainedModel, index_N: Tensor, k: int) -> np.ndarray:
-    return trained.data.factors(index_N.to(data_device(trained.data)))[:, k].cpu().numpy()
 
 
 def _colours(count: int) -> list[str]:

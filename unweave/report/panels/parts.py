@@ -15,9 +15,9 @@ from unweave.errors import UserError
 from unweave.evaluation.evaluate import ACTIVE_THRESHOLD, Evaluation, encode_dataset
 from unweave.evaluation.groups import MOST_CLASSES, group_accuracy
 from unweave.model import TrainedModel
-from unweave.report.formatting import format_number, join_words, percent, pretty
+from unweave.report.formatting import join_words, percent, pretty
 from unweave.report.images import picture
-from unweave.report.information import PARTIAL_THRESHOLD, adjusted_information, normalized_information
+from unweave.report.information import PARTIAL_THRESHOLD, adjusted_information
 from unweave.report.panel import Panel
 from unweave.report.panels.swaps import interpolations, is_grouped, split_code, swap_context
 from unweave.report.traversals import RANGE_ROWS
@@ -34,7 +34,6 @@ class PartInformation(NamedTuple):
     parts: tuple[Part, ...]
     names: tuple[str, ...]  # of the factors
     share_PK: np.ndarray  # share of each factor's entropy that the best latent of each part knows, adjusted for chance
-    counted_PK: np.ndarray  # without the adjustment, for the score
     expected_part_K: tuple[int, ...]  # the part in which the supervision places the factor; -1 if none
 
     def expected(self, p: int) -> list[int]:
@@ -61,10 +60,9 @@ def context(run: RunView) -> dict[str, Any]:
         "title": join_words(names).capitalize(),
         "names": names,
         "findings": part_findings(known, inactive_parts(trained, result, run.seed)),
-        "score": score_sentence(result, known),
         "known": known,
         "swap": swap_context(trained, split, run.seed, run.side) if can_decode else None,
-        "interpolations": [(step.changes, picture(step.pixels)) for step in steps],
+        "interpolations": [(changes, picture(pixels)) for changes, pixels in steps],
         "between": "group" if is_grouped(trained) else "image",
         "combined": is_grouped(trained) and trained.representation.encode_group is not None,
         "split": split,
@@ -88,13 +86,11 @@ def part_information(trained: TrainedModel, result: Evaluation) -> PartInformati
     """Return how much the best latent of each part knows about each factor."""
     parts = trained.representation.parts
     ends = np.cumsum([part.size for part in parts])
-    share_PK, counted_PK = (
-        np.stack([known_ZK[end - part.size : end].max(0) for part, end in zip(parts, ends, strict=True)])
-        for known_ZK in (adjusted_information(result), normalized_information(result))
-    )
+    known_ZK = adjusted_information(result)
+    share_PK = np.stack([known_ZK[end - part.size : end].max(0) for part, end in zip(parts, ends, strict=True)])
     none = (-1,) * len(result.factor_names)
     expected = expected_parts(trained.supervision, trained.data) if len(parts) == 2 else none
-    return PartInformation(parts, result.factor_names, share_PK, counted_PK, expected)
+    return PartInformation(parts, result.factor_names, share_PK, expected)
 
 
 def expected_parts(supervision: Supervision, data: Dataset) -> tuple[int, ...]:
@@ -160,25 +156,6 @@ def _unknown(known: PartInformation) -> list[str]:
     best_K = known.share_PK.max(0)
     lost = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
     return [f"No part knows much about {known.factors(lost, 'or')}."] if lost else []
-
-
-def score_sentence(result: Evaluation, known: PartInformation) -> str:
-    """Explain the group-MIG of the run, computed here if it is not among its scores."""
-    value = result.scores.get("group_mig", group_gap(known))
-    if not np.isfinite(value):
-        return ""
-    meaning = "1 if every factor is in its own part only, 0 if there is no difference, −1 if it is in the other part"
-    return f"Group-MIG is {format_number(value)} ({meaning})."
-
-
-def group_gap(known: PartInformation) -> float:
-    """Return how much more the expected part knows about a factor than the others, as a mean over factors, or NaN."""
-    gaps = [
-        known.counted_PK[p, k] - np.delete(known.counted_PK[:, k], p).max()
-        for k, p in enumerate(known.expected_part_K)
-        if p >= 0
-    ]
-    return float(np.mean(gaps)) if gaps else float("nan")
 
 
 PANEL = Panel("parts", "Parts of the code", "run", context, needs=("parts",))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unweave.report.charts.strips import ScoreStrips, StripRow, draw
+from unweave.report.charts.strips import StripRow, draw
 from unweave.report.formatting import format_number
 from unweave.report.panel import Panel
 from unweave.report.sweep_summary import Group, best_groups
@@ -12,12 +12,12 @@ SPREAD = 12  # pixels over which the seeds of a row are spread
 
 
 def context(sweep: SweepView) -> dict[str, Any] | None:
-    plots = [strips(sweep, score) for score in sweep.scores]
-    drawn = [draw(plot) for plot in plots if any(row.points for row in plot.strips)]
+    plots = {score: strip_rows(sweep, score) for score in sweep.scores}
+    drawn = [draw(score, rows) for score, rows in plots.items() if any(row.points for row in rows)]
     return {"plots": drawn} if drawn else None
 
 
-def strips(sweep: SweepView, score: str) -> ScoreStrips:
+def strip_rows(sweep: SweepView, score: str) -> list[StripRow]:
     """Return a row per setting, below a heading for each method if there are several."""
     rows, best = [], best_groups(sweep.families, score)
     seeds = sorted(set(sweep.frame["seed"]))
@@ -29,7 +29,7 @@ def strips(sweep: SweepView, score: str) -> ScoreStrips:
             row = _row(group, score, offsets)
             is_best = any(group is other for other in best)
             rows.append(row._replace(name=group.label or family.name, colour=number % 8, best=is_best))
-    return ScoreStrips(score, rows)
+    return rows
 
 
 def _row(group: Group, score: str, offsets: dict[int, float]) -> StripRow:

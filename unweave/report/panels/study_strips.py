@@ -8,7 +8,7 @@ from unweave.report.views import StudyView
 
 
 def context(study: StudyView) -> dict[str, Any]:
-    return {"plots": [draw(plot) for plot in study.plots]}
+    return {"plots": [draw(score, rows) for score, rows in study.plots.items()]}
 
 
 PANEL = Panel("study_strips", "Runs and published numbers", "study", context, needs=("scores",))

@@ -74,17 +74,14 @@ def recode(
         return change(torch.as_tensor(code_BZ, dtype=torch.float32, device=device)).cpu().numpy()
 
 
-class Interpolation(NamedTuple):
-    """An interpolation from the content of one group to that of another."""
-
-    changes: list[str]  # one per factor that changes
-    pixels: np.ndarray  # a member of the first group, the steps, a member of the second group
-
-
 def interpolations(
     trained: TrainedModel, split: CodeSplit, *, count: int = 4, steps: int = 7, seed: int = 0
-) -> list[Interpolation]:
-    """Interpolate between the contents of pairs of groups with the style of the first group's first member."""
+) -> list[tuple[list[str], np.ndarray]]:
+    """Interpolate between the contents of pairs of groups with the style of the first group's first member.
+
+    Returns for each pair the factors that change, and the pixels of a member of the first group, the steps, and a
+    member of the second group.
+    """
     index_BG = _random_groups(trained, 2 * count, seed)
     codes_BZ = _group_codes(trained, index_BG)
     share = np.linspace(0.0, 1.0, steps)[:, None]
@@ -94,7 +91,7 @@ def interpolations(
         between = trained.decode(np.where(split.is_first_Z, moved, codes_BZ[start]))
         ends = trained.data.images(index_BG[[start, end], 0]).cpu().numpy()
         pixels = image_grid([[ends[0], *between, ends[1]]], column_gaps=[0, steps])
-        found.append(Interpolation(_changes(trained, index_BG[start, 0], index_BG[end, 0]), pixels))
+        found.append((_changes(trained, index_BG[start, 0], index_BG[end, 0]), pixels))
     return found
 
 
