@@ -32,22 +32,13 @@ _CONSTRUCTORS: dict[str, Callable[..., Dataset]] = {**DATASETS, **USER_DATASETS,
 
 
 class Source(NamedTuple):
-    """Origin of a data set."""
+    """Origin of a data set; unknown fields are ""."""
 
-    download: str  # size of the download; "none" for rendered or bundled data
-    disk: str  # size of the converted data in the cache, at the default image size
-    licence: str
-    home: str
-
-
-class Entry(NamedTuple):
-    """One row of the catalogue."""
-
-    about: str
-    download: str
-    disk: str
-    licence: str
-    home: str
+    download: str = "none"  # size of the download; "none" for rendered or bundled data
+    disk: str = ""  # size of the converted data in the cache, at the default image size
+    licence: str = ""
+    home: str = ""
+    about: str = ""  # one-line description, taken from the docstring
 
 
 _RESEARCH = "research use"
@@ -80,11 +71,10 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def catalogue() -> dict[str, Entry]:
-    """Return a one-line description and the origin of each data set; unknown fields are ""."""
-    unknown = Source("none", "", "", "")
+def catalogue() -> dict[str, Source]:
+    """Return the origin and a one-line description of each data set."""
     return {
-        name: Entry((inspect.getdoc(constructor) or "").split("\n")[0], *SOURCES.get(name, unknown))
+        name: SOURCES.get(name, Source())._replace(about=(inspect.getdoc(constructor) or "").split("\n")[0])
         for name, constructor in DATASETS.items()
     }
 
@@ -93,17 +83,14 @@ def load_data(text: Any, **options: object) -> Dataset:
     """Open a data set by name or call text: load_data("rooms"), load_data("sprites(size=32, antialias=2)").
 
     A view of another data set is a call as well: load_data("split(data='rooms', part='validation')").
-    User data can be the path of a folder of images or of an .npy or .npz file, an array, or a PyTorch or
-    Hugging Face data set. Options can be part of the text or keyword arguments. A `Dataset` is returned as it is.
+    User data can be the path of a folder of images or of a file of arrays, an array, or a PyTorch or Hugging Face
+    data set. Options can be part of the text or keyword arguments. A `Dataset` is returned unchanged.
     """
     if isinstance(text, Dataset):
         if options:
-            raise UserError(
-                f"options {sorted(options)} cannot be set on a data set object; pass the name of the data set",
-                argument="data",
-                value=text,
-                accepted="the name of a data set",
-            )
+            accepted = "the name of a data set"
+            message = f"options {sorted(options)} cannot be set on a data set object; pass {accepted}"
+            raise UserError(message, argument="data", value=text, accepted=accepted)
         return text
     if (user_data := open_user_data(text, _CONSTRUCTORS, options)) is not None:
         return user_data

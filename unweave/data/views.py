@@ -1,11 +1,11 @@
-"""Views: a data set made of another one. Parts of it, other frequencies of its factors, noise on its images.
+"""Views: data sets derived from another one, by selection, by correlating factors, or by adding noise.
 
     subset(data='sprites', where={'shape': [0, 1]})        split(data='digits', part='validation', seed=3)
     holdout(data='rooms', combination={'shape': ['cube'], 'object_hue': [0]}, part='test')
     correlated(data='sprites', factors=['posX', 'posY'], sigma=0.2)        noisy(data='digits', sigma=0.1)
 
-Each is a function in Python and a word where a data set is named in text. What is drawn at random is drawn by the
-`seed` of the view, the same on every machine.
+Each is a function in Python and a name in texts for `load_data`. Random choices are determined by the `seed` of the
+view and are the same on every machine.
 
 Shape letters: N observations of the view, B batch, K factors, C channels, H height, W width.
 """
@@ -20,8 +20,10 @@ from torch import Tensor
 
 from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, all_indices, data_device
-from unweave.errors import UserError, check_choice, check_integer
+from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.ops.noise import fold, random_bits, random_normal
+
+Classes = Mapping[str, Sequence[int | str]]  # factor -> classes, by number or by value if that is a text
 
 
 def _key(seed: int, name: str) -> Tensor:
@@ -80,7 +82,7 @@ class Selection(View):
             raise UserError(message, argument="data", value=call_text(name, options), accepted="a non-empty selection")
         super().__init__(data, name, options)
         self.size, self.grid, self.partners = len(index_N), False, partners
-        self.frames = data.frames if _whole_videos(index_N, data.frames) else 1
+        self.frames = data.frames if _has_whole_videos(index_N, data.frames) else 1
         self.index_N: Tensor
         self.register_buffer("index_N", index_N, persistent=False)
 
@@ -96,7 +98,7 @@ class Selection(View):
         return self.size + self.data.index(factors_BK) if self.partners else super().index(factors_BK)
 
 
-def _whole_videos(index_N: Tensor, frames: int) -> bool:
+def _has_whole_videos(index_N: Tensor, frames: int) -> bool:
     if len(index_N) % frames:
         return False
     videos = index_N.reshape(-1, frames)
@@ -105,7 +107,7 @@ def _whole_videos(index_N: Tensor, frames: int) -> bool:
 
 
 class SubGrid(View):
-    """A grid restricted to some classes of some factors: again a grid."""
+    """A grid restricted to some classes of some factors, which is a grid as well."""
 
     def __init__(self, data: Dataset, kept: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
         super().__init__(data, name, options)
@@ -120,8 +122,8 @@ class SubGrid(View):
 
     def base_index(self, index_B: Tensor) -> Tensor:
         own_BK = self.factors(index_B)
-        theirs = [self.get_buffer(f"classes_{k}")[own_BK[..., k]] for k in range(len(self.factor_sizes))]
-        return self.data.index(torch.stack(theirs, dim=-1))
+        base = [self.get_buffer(f"classes_{k}")[own_BK[..., k]] for k in range(len(self.factor_sizes))]
+        return self.data.index(torch.stack(base, dim=-1))
 
     def factors(self, index_B: Tensor) -> Tensor:
         return Dataset.factors(self, index_B)
@@ -145,7 +147,7 @@ class Noisy(View):
 
 
 def noisy(data: Dataset, *, sigma: float = 0.1, seed: int = 0) -> Dataset:
-    """The data set with Gaussian noise of this standard deviation on every pixel, cut to 0..1."""
+    """Add Gaussian noise of this standard deviation to every pixel and clip to 0..1."""
     _check_sigma(sigma)
     return Noisy(data, sigma, seed)
 
@@ -156,50 +158,50 @@ def subset(
     first: int | None = None,
     random: int | None = None,
     indices: Sequence[int] | None = None,
-    where: Mapping[str, Sequence[int | str]] | None = None,
+    where: Classes | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """The first n observations, n random ones, those with these numbers, or those with these classes of factors.
+    """Select the first n observations, n random ones, those with these indices, or those with these factor classes.
 
-    Of videos, first and random count videos. A class is given by its number, or by its value where that is a text.
+    Of videos, `first` and `random` count whole videos. A class is a number, or a value if values are texts.
     """
     given = {"first": first, "random": random, "indices": indices, "where": where}
     chosen = {name: value for name, value in given.items() if value is not None}
     if len(chosen) != 1:
-        raise UserError(f"subset takes one of first, random, indices and where; {sorted(chosen) or 'none'} given")
+        raise invalid("subset", sorted(chosen), "given exactly one of first, random, indices and where")
     options: dict[str, object] = {**chosen, **({"seed": seed} if random is not None else {})}
     if where is not None:
         kept = _read_classes(data, "where", where)
         if data.grid:
             return SubGrid(data, kept, "subset", options)
-        return Selection(data, all_indices(data)[_has(data, kept)], "subset", options)
+        return Selection(data, all_indices(data)[_is_in(data, kept)], "subset", options)
     if indices is not None:
         return Selection(data, _read_indices(data, indices), "subset", options)
-    units = data.size // data.frames
-    count = check_integer(*next(iter(chosen.items())), 1, units)
-    order = torch.arange(units) if random is None else _shuffled(units, seed, "subset")
-    return Selection(data, _spread(data, order[:count]), "subset", options)
+    videos = data.size // data.frames
+    count = check_integer(*next(iter(chosen.items())), 1, videos)
+    order = torch.arange(videos) if random is None else _shuffled(videos, seed, "subset")
+    return Selection(data, _frames_of(data, order[:count]), "subset", options)
 
 
 def split(data: Dataset, *, part: str = "train", fraction: float = 0.9, seed: int = 0) -> Dataset:
-    """The training part (a `fraction` of the observations, drawn by the seed) or the rest, for validation.
+    """Select the training part (a random `fraction` of the observations) or the rest for validation.
 
-    Videos are kept whole.
+    Videos are not divided.
     """
     check_choice("part", part, ("train", "validation"))
-    units = data.size // data.frames
-    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * units) < units:
-        raise UserError(f"fraction={fraction!r} is not accepted; give a number between 0 and 1 that leaves both parts")
-    order, count = _shuffled(units, seed, "split"), round(fraction * units)
+    videos = data.size // data.frames
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * videos) < videos:
+        raise invalid("fraction", fraction, "a number between 0 and 1 such that neither part is empty")
+    order, count = _shuffled(videos, seed, "split"), round(fraction * videos)
     chosen = order[:count] if part == "train" else order[count:]
     options = {"part": part, "fraction": fraction, "seed": seed}
-    return Selection(data, _spread(data, chosen.sort().values), "split", options)
+    return Selection(data, _frames_of(data, chosen.sort().values), "split", options)
 
 
-def holdout(data: Dataset, *, combination: Mapping[str, Sequence[int | str]], part: str = "train") -> Dataset:
-    """The data set without the observations that have all these classes at once, or (part "test") only those."""
+def holdout(data: Dataset, *, combination: Classes, part: str = "train") -> Dataset:
+    """Select the observations that do not have all of these classes at once, or (part "test") only those that do."""
     check_choice("part", part, ("train", "test"))
-    held_N = _has(data, _read_classes(data, "combination", combination))
+    held_N = _is_in(data, _read_classes(data, "combination", combination))
     options: dict[str, object] = {"combination": dict(combination), "part": part}
     return Selection(data, all_indices(data)[held_N if part == "test" else ~held_N], "holdout", options)
 
@@ -207,14 +209,14 @@ def holdout(data: Dataset, *, combination: Mapping[str, Sequence[int | str]], pa
 def correlated(
     data: Dataset, *, factors: Sequence[str], sigma: float = 0.2, size: int | None = None, seed: int = 0
 ) -> Dataset:
-    """Two factors that vary together (Träuble et al. 2021): p(a, b) ~ exp(-(a - b)^2 / (2 sigma^2)).
+    """Draw observations in which two factors are correlated (Träuble et al. 2021).
 
-    a and b are the classes scaled to 0..1, so that a small sigma is a strong correlation. `size` observations are
-    drawn, as many as the data set has if nothing is said.
+    p(a, b) ~ exp(-(a - b)^2 / (2 sigma^2)), where a and b are the classes scaled to 0..1: a small sigma is a strong
+    correlation. `size` is the number of observations drawn, by default the size of the data set.
     """
     _check_sigma(sigma)
     if not isinstance(factors, list | tuple) or len(set(map(str, factors))) != 2 or len(factors) != 2:
-        raise UserError(f"factors={factors!r} is not accepted; give the names of two factors")
+        raise invalid("factors", factors, "the names of two factors")
     for name in factors:
         check_choice("factor", str(name), data.factor_names, context="factors")
     count = data.size if size is None else check_integer("size", size, 1, 2**31)
@@ -239,55 +241,54 @@ VIEWS: dict[str, Callable[..., Dataset]] = {
 
 def _check_sigma(sigma: object) -> None:
     if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0.001 <= sigma <= 1000:
-        raise UserError(f"sigma={sigma!r} is not accepted; give a number from 0.001 to 1000")
+        raise invalid("sigma", sigma, "a number from 0.001 to 1000")
 
 
 def _shuffled(count: int, seed: int, name: str) -> Tensor:
     return random_bits(_key(seed, name), (count,)).argsort(stable=True)
 
 
-def _spread(data: Dataset, units: Tensor) -> Tensor:
-    """The observations of these videos, where the data is."""
+def _frames_of(data: Dataset, videos: Tensor) -> Tensor:
+    """Return the indices of all frames of these videos, on the device of the data."""
     frames = data.frames
-    return (units[:, None] * frames + torch.arange(frames)).flatten().to(data_device(data))
+    return (videos[:, None] * frames + torch.arange(frames)).flatten().to(data_device(data))
 
 
 def _read_indices(data: Dataset, indices: Sequence[int]) -> Tensor:
-    numbers = list(indices) if isinstance(indices, Sequence) else [indices]
-    wrong = [i for i in numbers if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < data.size]
-    if wrong:
-        raise UserError(f"indices: {wrong[0]!r} is not accepted; give integers from 0 to {data.size - 1}")
-    return torch.tensor(numbers, dtype=torch.int64, device=data_device(data))
+    given = list(indices) if isinstance(indices, Sequence) else [indices]
+    for index in given:
+        check_integer("indices", index, 0, data.size - 1)
+    return torch.tensor(given, dtype=torch.int64, device=data_device(data))
 
 
-def _read_classes(data: Dataset, argument: str, wanted: Mapping[str, Sequence[int | str]]) -> dict[int, list[int]]:
-    """Position of each named factor -> its class numbers, in ascending order."""
+def _read_classes(data: Dataset, argument: str, wanted: Classes) -> dict[int, list[int]]:
+    """Return the position of each named factor with its classes in ascending order."""
     if not isinstance(wanted, Mapping) or not wanted:
-        raise UserError(f"{argument}={wanted!r} is not accepted; give classes by factor such as {{'shape': [0, 1]}}")
-    found = {}
+        raise invalid(argument, wanted, "classes by factor such as {'shape': [0, 1]}")
+    kept = {}
     for name, classes in wanted.items():
-        check_choice("factor", str(name), data.factor_names, context=f"{argument}")
+        check_choice("factor", str(name), data.factor_names, context=argument)
         k = data.factor_names.index(name)
-        listed = list(classes) if isinstance(classes, list | tuple) else [classes]
-        found[k] = sorted({_read_class(data, argument, k, c) for c in listed})
-        if not found[k]:
-            raise UserError(f"{argument}: factor {name!r} has no class in the list; give at least one")
-    return found
+        listed = classes if isinstance(classes, list | tuple) else [classes]
+        kept[k] = sorted({_read_class(data, k, given) for given in listed})
+        if not kept[k]:
+            raise invalid(argument, classes, "at least one class", context=f"factor {name!r}")
+    return kept
 
 
-def _read_class(data: Dataset, argument: str, k: int, given: object) -> int:
-    size, name = data.factor_sizes[k], data.factor_names[k]
-    if isinstance(given, str) and given in data.factor_values[k]:
-        return data.factor_values[k].index(given)
+def _read_class(data: Dataset, k: int, given: object) -> int:
+    size, values = data.factor_sizes[k], data.factor_values[k]
+    if isinstance(given, str) and given in values:
+        return values.index(given)
     if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < size:
-        texts = [value for value in data.factor_values[k] if isinstance(value, str)]
-        also = f" or one of {', '.join(texts[:12])}" if texts else ""
-        raise UserError(f"{argument}: class {given!r} of {name!r} is not accepted; give 0 to {size - 1}{also}")
+        texts = [value for value in values if isinstance(value, str)]
+        accepted = f"0 to {size - 1}" + (f" or one of {', '.join(texts[:12])}" if texts else "")
+        raise invalid("class", given, accepted, context=f"factor {data.factor_names[k]!r}")
     return given
 
 
-def _has(data: Dataset, kept: Mapping[int, list[int]]) -> Tensor:
-    """Which observations have one of the kept classes in every one of these factors [N]."""
+def _is_in(data: Dataset, kept: Mapping[int, list[int]]) -> Tensor:
+    """Return a mask [N] of the observations that have one of the given classes in each of these factors."""
     classes_NK = data.factors(all_indices(data))
     columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in kept.items()]
     return torch.stack(columns).all(0)

@@ -176,7 +176,7 @@ def test_the_options_reopen_the_same_content_only(mixed):
     os.utime(mixed[0] / data.source_info.file_names[0])  # a new time, the same content
     load_data(data.name, **options)
     mixed[1].write_text(mixed[1].read_text().replace("disc", "disk"))
-    with raises("factors", value=str(mixed[0])):
+    with raises("factors", value=str(mixed[1])):
         load_data(data.name, **options)
     mixed[1].write_text(mixed[1].read_text().replace("disk", "disc"))
     (mixed[0] / data.source_info.file_names[0]).unlink()

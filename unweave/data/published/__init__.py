@@ -1,4 +1,4 @@
-"""The files of the field: published data sets, downloaded from their homes or read from a path of yours."""
+"""Published data sets, downloaded or read from a path of the user."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from unweave.data.storage.archive import FileTree, resized
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.progress import progress_task
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_integer
 
@@ -26,34 +26,34 @@ NAMES = ("elevation", "azimuth", "object")
 
 
 def cars3d(*, path: DataPath = None, size: int = 64) -> StoredImages:
-    """Cars3D: 183 cars seen from 4 heights and 24 sides, 17568 pictures of 64 x 64 in colour.
+    """Cars3D: 183 cars seen from 4 heights and 24 sides, 17568 images of 64 x 64 in colour.
 
-    `size` is the side in pixels, 128 as published. `path` is the .tar.gz, or the folder `cars` that was in it.
+    `size` is the side in pixels (128 in the published images). `path` is the .tar.gz or its folder `cars`.
     """
     check_integer("size", size, 8, 128)
-    return pictures("cars3d", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return stored_images("cars3d", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
     with FileTree(files[0]) as tree:
-        names = _listed(tree)
+        names = _car_names(tree)
         cars = {}
-        with progress_task("converting cars3d", len(names), "") as step:
-            # a packed archive is read from its start to its end; the list, not the archive, gives the order
+        with progress_task("converting cars3d", len(names), "") as update:
+            # read in the order of the archive, which is compressed as a whole
             for name in sorted(names, key=tree.names.index):
                 cars[name] = _car(tree.read(name), name, size)
-                step(len(cars))
+                update(len(cars))
     shapes = {car.shape for car in cars.values()}
     if len(shapes) != 1:
-        raise ValueError(f"its cars have pictures of different numbers and sizes: {sorted(shapes)}")
+        raise ValueError(f"its cars have different numbers or sizes of images: {sorted(shapes)}")
     stack = np.stack([cars[name] for name in names], axis=2).reshape(-1, size, size, 3)
     write_rows(folder / "pixels.npy", len(stack), [stack], "cars3d")
     elevations, azimuths = (tuple(map(float, range(count))) for count in next(iter(shapes))[:2])
     return Factors(NAMES, (elevations, azimuths, tuple(Path(name).stem for name in names)))
 
 
-def _listed(tree: FileTree) -> list[str]:
-    """The cars in the order of list.txt: files run from 001 to 199 with gaps, and a folder's order is nobody's."""
+def _car_names(tree: FileTree) -> list[str]:
+    """Return the files of the cars in the order of list.txt; their numbers run from 001 to 199 with gaps."""
     lists = [name for name in tree.names if name.endswith("cars/list.txt")]
     if not lists:
         raise ValueError("there is no cars/list.txt")
@@ -62,20 +62,20 @@ def _listed(tree: FileTree) -> list[str]:
     names = [f"{folder}{line.removesuffix('.mat')}.mat" for line in lines]
     missing = sorted(set(names) - set(tree.names))
     if missing or not names:
-        raise ValueError(f"{lists[0]} names {len(names)} cars, of which {len(missing)} are missing {missing[:1]}")
+        raise ValueError(f"{lists[0]} lists {len(names)} cars, of which {len(missing)} are missing {missing[:1]}")
     return names
 
 
 def _car(content: bytes, name: str, size: int) -> np.ndarray:
-    """One car [E, A, H, W, C], resized."""
+    """Return the images of one car [E, A, H, W, C], resized."""
     from scipy.io import loadmat  # type: ignore[import-untyped]
     from scipy.io.matlab import MatReadError  # type: ignore[import-untyped]
 
     try:
         image = loadmat(io.BytesIO(content), variable_names=["im"])["im"]
     except (MatReadError, KeyError, ValueError, TypeError, OSError, EOFError, NotImplementedError) as error:
-        raise ValueError(f"{name} is no MATLAB file with an array 'im' ({error})") from error
+        raise ValueError(f"{name} is not a MATLAB file with an array 'im' ({error})") from error
     if image.ndim != 5 or image.shape[2] != 3 or image.dtype != np.uint8:
-        raise ValueError(f"{name} holds {image.dtype} {image.shape}, not bytes [H, W, 3, azimuth, elevation]")
+        raise ValueError(f"{name} contains {image.dtype} {image.shape}, not bytes [H, W, 3, azimuth, elevation]")
     views = image.transpose(4, 3, 0, 1, 2)
     return np.stack([[resized(Image.fromarray(view), size) for view in row] for row in np.ascontiguousarray(views)])

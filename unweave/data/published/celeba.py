@@ -14,7 +14,7 @@ import numpy as np
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
@@ -44,35 +44,35 @@ PARTS = {"train": 0, "valid": 1, "test": 2}
 
 
 def celeba(*, path: DataPath = None, part: str = "all", size: int = 64, crop: int = 148) -> StoredImages:
-    """CelebA: 202599 photographs of faces in colour with 40 yes-or-no attributes, cut and resized to 64 x 64.
+    """CelebA: 202599 photographs of faces in colour with 40 binary attributes, cropped and resized to 64 x 64.
 
-    `part` is all, train, valid or test; `crop` the side of the square cut from the middle of the 178 x 218 picture,
-    `size` that of the result. `path` is the folder with img_align_celeba (folder or .zip) and list_attr_celeba.txt,
-    and list_eval_partition.txt for a part.
+    `part` is all, train, valid or test; `crop` is the side of the square cropped from the middle of the 178 x 218
+    images, `size` the side of the result. `path` is the folder with img_align_celeba (folder or .zip),
+    list_attr_celeba.txt and, for a part, list_eval_partition.txt.
     """
     check_choice("part", part, ("all", *PARTS))
     check_integer("size", size, 8, 178)
     check_integer("crop", crop, 8, 178)
     remotes = [IMAGES, ATTRIBUTES, *([] if part == "all" else [PARTITION])]
     options: dict[str, object] = {"part": part, "size": size, "crop": crop}
-    return pictures("celeba", remotes, path, options, partial(_read, part, size, crop))
+    return stored_images("celeba", remotes, path, options, partial(_read, part, size, crop))
 
 
 def read_attributes(text: str) -> tuple[tuple[str, ...], dict[str, list[int]]]:
-    """The names of the attributes, and those of each picture as 0 or 1. First comes the number of pictures."""
+    """Parse the names of the attributes, and their values 0 or 1 of each image; line 1 is the number of images."""
     lines = text.splitlines()
     names = tuple(lines[1].split())
     rows = {words[0]: words[1:] for words in map(str.split, lines[2:]) if words}
     if len(rows) != int(lines[0]):
-        raise ValueError(f"the attribute list announces {lines[0].strip()} pictures and lists {len(rows)}")
+        raise ValueError(f"the attribute list has {len(rows)} images instead of the {lines[0].strip()} in line 1")
     for file, row in rows.items():
         if len(row) != len(names) or not set(row) <= {"-1", "1"}:
-            raise ValueError(f"the attribute list gives {file} something else than {len(names)} times -1 or 1")
+            raise ValueError(f"the attributes of {file} are not {len(names)} times -1 or 1")
     return names, {file: [int(word == "1") for word in row] for file, row in rows.items()}
 
 
 def read_partition(text: str) -> dict[str, int]:
-    """0, 1 or 2 for each picture: train, valid, test."""
+    """Parse the part of each image: 0 train, 1 valid, 2 test."""
     return {file: int(number) for file, number in (line.split() for line in text.splitlines() if line.strip())}
 
 
@@ -90,11 +90,11 @@ def _read(part: str, size: int, crop: int, files: list[Path], folder: Path) -> F
 
 
 def _faces(tree: FileTree, chosen: list[str], size: int, crop: int) -> Iterator[np.ndarray]:
-    place = {PurePosixPath(name).name: name for name in tree.names}
+    paths = {PurePosixPath(name).name: name for name in tree.names}
     for file in chosen:
-        if file not in place:
-            raise ValueError(f"{tree.path.name} has no {file}, which the attribute list names")
-        image = read_image(tree.read(place[file]), "RGB", file)
+        if file not in paths:
+            raise ValueError(f"{tree.path.name} has no {file}, which is in the attribute list")
+        image = read_image(tree.read(paths[file]), "RGB", file)
         left, top = (image.width - crop) // 2, (image.height - crop) // 2
         if left < 0 or top < 0:
             raise ValueError(f"{file} has {image.width} x {image.height} pixels, fewer than crop={crop}")

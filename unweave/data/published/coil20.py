@@ -1,4 +1,4 @@
-"""COIL-20 (Nene, Nayar and Murase 1996): twenty things on a turntable."""
+"""COIL-20 (Nene, Nayar and Murase 1996): twenty objects on a turntable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_integer
 
@@ -27,20 +27,20 @@ _NAME = re.compile(r"obj(\d+)__(\d+)\.png$")
 
 
 def coil20(*, path: DataPath = None, size: int = 64) -> StoredImages:
-    """COIL-20: 20 things photographed on a turntable every 5 degrees, 1440 grey pictures resized to 64 x 64.
+    """COIL-20: 20 objects photographed on a turntable every 5 degrees, 1440 grey images resized to 64 x 64.
 
-    `size` is the side in pixels, 128 as published. `path` is coil-20-proc.zip or the folder that was in it.
+    `size` is the side in pixels (128 in the published images). `path` is coil-20-proc.zip or its folder.
     """
     check_integer("size", size, 8, 128)
-    return pictures("coil20", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return stored_images("coil20", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
     with FileTree(files[0]) as tree:
         rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
         if not rows:
-            raise ValueError("there are no pictures named like obj1__0.png")
-        things, poses = grid_values(np.array(sorted(rows)))
+            raise ValueError("there are no images named like obj1__0.png")
+        objects, poses = grid_values(np.array(sorted(rows)))
         images = (resized(read_image(tree.read(rows[row]), "L", rows[row]), size) for row in sorted(rows))
         write_rows(folder / "pixels.npy", len(rows), in_chunks(images), "coil20")
-    return Factors(("object", "pose"), (things, tuple(5.0 * pose for pose in poses)))
+    return Factors(("object", "pose"), (objects, tuple(5.0 * pose for pose in poses)))

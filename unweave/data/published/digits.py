@@ -16,8 +16,8 @@ from unweave.errors import check_integer
 class Digits(Dataset):
     """1797 handwritten digits (test part of the UCI optical recognition set, Alpaydin & Kaynak 1998).
 
-    The digit is the only factor known, so this is no grid: no pairs, and no scores that need several factors.
-    `size` is the side of the picture in pixels; other than 8 is resized bilinearly.
+    The digit is the only known factor, so the data are not a grid: there are no pairs, and no scores that need several
+    factors. `size` is the side in pixels; sizes other than 8 are interpolated bilinearly.
     """
 
     factor_names = ("digit",)

@@ -14,7 +14,7 @@ import numpy as np
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.npz_rows import iter_rows, read_array, shape_of
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 
 _FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
@@ -25,15 +25,15 @@ REMOTE = RemoteFile(
 )
 NAMES = ("color", "shape", "scale", "orientation", "posX", "posY")
 _ROWS = 512  # read at a time: 2 MB
-_HDF5_ROWS = 23040  # a chunk of the .hdf5 has so many: fewer at a time would unpack it again and again
+_HDF5_ROWS = 23040  # rows of a chunk of the .hdf5; reading fewer decompresses a chunk several times
 
 
 def dsprites(*, path: DataPath = None) -> StoredImages:
-    """dSprites as published: a white square, ellipse or heart on black, 737280 pictures of 64 x 64.
+    """dSprites as published: a white square, ellipse or heart on black, 737280 images of 64 x 64.
 
-    The same pictures, factors and order as `sprites`, which needs no file. `path` is the .npz or .hdf5.
+    The same images, factors and order as `sprites`, which needs no file. `path` is the .npz or .hdf5.
     """
-    return pictures("dsprites", [REMOTE], path, {}, _read)
+    return stored_images("dsprites", [REMOTE], path, {}, _read)
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
@@ -45,7 +45,7 @@ def _read(files: list[Path], folder: Path) -> Factors:
             values_NK = file["latents/values"][()]
             chunks = (images[start : start + _HDF5_ROWS] for start in range(0, len(images), _HDF5_ROWS))
             return _pack(images.shape, chunks, file["latents/classes"][()], values_NK, folder)
-    with zipfile.ZipFile(files[0]) as archive:  # its pickled `metadata` is never opened
+    with zipfile.ZipFile(files[0]) as archive:  # the pickled `metadata` is not read
         shape, _ = shape_of(archive, "imgs")
         classes_NK, values_NK = (read_array(archive, f"latents_{kind}") for kind in ("classes", "values"))
         return _pack(shape, iter_rows(archive, "imgs", _ROWS), classes_NK, values_NK, folder)
@@ -54,20 +54,20 @@ def _read(files: list[Path], folder: Path) -> Factors:
 def _pack(
     shape: tuple[int, ...], chunks: Iterator[np.ndarray], classes_NK: np.ndarray, values_NK: np.ndarray, folder: Path
 ) -> Factors:
-    """Eight pixels to a byte. The constant colour is left out of the factors."""
+    """Store eight pixels per byte. The constant colour is not used as a factor."""
     if len(shape) != 3 or shape[2] % 8 or {classes_NK.shape, values_NK.shape} != {(shape[0], len(NAMES))}:
-        raise ValueError(f"images {shape}, classes {classes_NK.shape} and values {values_NK.shape} do not fit together")
+        raise ValueError(f"images {shape}, classes {classes_NK.shape} and values {values_NK.shape} do not match")
     values = _values(classes_NK, values_NK)
     write_rows(folder / "bits.npy", shape[0], (np.packbits(chunk, axis=-1) for chunk in chunks), "dsprites")
     return Factors(NAMES[1:], values)
 
 
 def _values(classes_NK: np.ndarray, values_NK: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    """What the classes stand for, if they are a grid and each stands for one value."""
+    """Return the values of the classes; raise unless they are a grid in which each class has one value."""
     sizes = tuple(map(len, grid_values(classes_NK)))
     if sizes[0] != 1:
-        raise ValueError(f"factor 'color' has {sizes[0]} values where one was published")
+        raise ValueError(f"factor 'color' has {sizes[0]} values instead of one")
     found = grid_values(values_NK)
     if tuple(map(len, found)) != sizes:
-        raise ValueError("its classes and its values are not of the same factors")
+        raise ValueError("its classes and values are of different factors")
     return found[1:]

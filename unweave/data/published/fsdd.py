@@ -1,4 +1,4 @@
-"""The Free Spoken Digit Dataset (Jackson et al. 2016) as pictures of sound: log-mel spectrograms of the recordings.
+"""The Free Spoken Digit Dataset (Jackson et al. 2016) as images: log-mel spectrograms of the recordings.
 
 Shape letters: M mel bands, T frames in time, F frequencies of the Fourier transform, S samples of a window.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from unweave.data.storage.archive import FileTree
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
-from unweave.errors import UserError
+from unweave.errors import invalid
 
 REMOTE = RemoteFile(
     "free-spoken-digit-dataset-master.zip",
@@ -26,10 +26,10 @@ REMOTE = RemoteFile(
 )
 NAMES = ("digit", "speaker", "take")
 SIZES = (32, 64, 128)
-RATE = 8000  # samples a second
-SPAN = 8192  # samples of a picture: 1.024 seconds, longer than all but 17 of the recordings
+RATE = 8000  # samples per second
+SPAN = 8192  # samples per image: 1.024 seconds, longer than all but 17 of the recordings
 _WINDOW = 256  # samples, 32 ms
-_POINTS = 512  # of the Fourier transform; the window is filled up with zeros so that no mel band falls between two
+_POINTS = 512  # of the Fourier transform; windows are padded with zeros so that no mel band is empty
 _RANGE = 80.0  # decibels below the loudest point of the recording that are shown
 _LOWEST = 50.0  # Hz
 _NAME = re.compile(r"(\d)_(\w+)_(\d+)\.wav$")
@@ -38,12 +38,12 @@ _NAME = re.compile(r"(\d)_(\w+)_(\d+)\.wav$")
 def fsdd(*, path: DataPath = None, size: int = 64) -> StoredImages:
     """Free Spoken Digits: 3000 recordings of digits by 6 speakers, as log-mel spectrograms of 64 x 64.
 
-    `size` is the number of mel bands and of frames in time: 32, 64 or 128. `path` is the repository's .zip, its folder,
-    or the folder `recordings` in it.
+    `size` is the number of mel bands and of time frames: 32, 64 or 128. `path` is the .zip of the repository, its
+    folder, or the folder `recordings` in it.
     """
     if size not in SIZES or isinstance(size, bool):
-        raise UserError(f"size={size!r} is not accepted; give one of {', '.join(map(str, SIZES))}")
-    return pictures("fsdd", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+        raise invalid("size", size, "32, 64 or 128")
+    return stored_images("fsdd", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:
@@ -61,24 +61,24 @@ def _read(size: int, files: list[Path], folder: Path) -> Factors:
 
 
 def read_sound(content: bytes, name: str) -> np.ndarray:
-    """The samples of a recording, int16."""
+    """Return the samples of a recording, int16."""
     try:
         with wave.open(io.BytesIO(content)) as file:
             form = (file.getnchannels(), file.getsampwidth(), file.getframerate())
             sound = np.frombuffer(file.readframes(file.getnframes()), "<i2") if form == (1, 2, RATE) else None
-            announced = file.getnframes()
+            expected = file.getnframes()
     except (wave.Error, EOFError, ValueError) as error:
         raise ValueError(f"recording {name} cannot be read ({error})") from error
     if sound is None:
-        raise ValueError(f"recording {name} has {form} channels, bytes and samples a second, not (1, 2, {RATE})")
-    if len(sound) != announced or not announced:
-        raise ValueError(f"recording {name} has {len(sound)} samples where its header announces {announced}")
+        raise ValueError(f"recording {name} has {form} channels, bytes and samples per second, not (1, 2, {RATE})")
+    if len(sound) != expected or not expected:
+        raise ValueError(f"recording {name} has {len(sound)} samples instead of the {expected} in its header")
     return sound
 
 
 @cache
 def mel_filters(bands: int) -> np.ndarray:
-    """Triangles [M, F] whose corners lie evenly on the mel scale, 2595 log10(1 + f / 700)."""
+    """Return triangular filters [M, F] with corners evenly spaced on the mel scale, 2595 log10(1 + f / 700)."""
     lowest, highest = (2595.0 * np.log10(1.0 + hertz / 700.0) for hertz in (_LOWEST, RATE / 2.0))
     corner = 700.0 * (10.0 ** (np.linspace(lowest, highest, bands + 2) / 2595.0) - 1.0)
     frequency_F = np.arange(_POINTS // 2 + 1) * (RATE / _POINTS)
@@ -88,9 +88,9 @@ def mel_filters(bands: int) -> np.ndarray:
 
 
 def spectrogram(sound: np.ndarray, size: int) -> np.ndarray:
-    """Loudness in decibels [M, T] as bytes: 255 the loudest point of the recording, 0 silence or 80 dB below.
+    """Return the loudness [M, T] in bytes: 255 is the loudest point of the recording, 0 is 80 dB below it or silence.
 
-    Time runs to the right from the start of the recording, pitch upwards; what is longer than the picture is cut off.
+    Time increases to the right from the start of the recording, frequency upwards; longer recordings are cut.
     """
     hop = SPAN // size
     padded = np.zeros(SPAN + _WINDOW)

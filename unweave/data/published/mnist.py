@@ -17,7 +17,7 @@ from PIL import Image
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures, unpacked, whole_array
+from unweave.data.storage.source import DataPath, array_to_end, read_unzipped, stored_images
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
@@ -32,14 +32,13 @@ _FASHION = (
 )
 
 
-def _remotes(homes: tuple[str, ...], *about: tuple[str, int, str]) -> dict[str, list[RemoteFile]]:
-    """Images and labels of the parts; `about` has the beginning of the name, the bytes and the SHA-256 of each."""
-    files = [f"{name}-ubyte.gz" for name, _, _ in about]
-    made = [
-        RemoteFile(file, tuple(home + file for home in homes), size, f"sha256:{sha256}")
-        for file, (_, size, sha256) in zip(files, about, strict=True)
+def _remotes(homes: tuple[str, ...], *files: tuple[str, int, str]) -> dict[str, list[RemoteFile]]:
+    """Return the files of each part; `files` has the start of the name, the bytes and the SHA-256 of each file."""
+    remotes = [
+        RemoteFile(f"{name}-ubyte.gz", tuple(f"{home}{name}-ubyte.gz" for home in homes), size, f"sha256:{sha256}")
+        for name, size, sha256 in files
     ]
-    return {"all": made, "train": made[:2], "test": made[2:]}
+    return {"all": remotes, "train": remotes[:2], "test": remotes[2:]}
 
 
 MNIST = _remotes(
@@ -59,19 +58,19 @@ FASHION = _remotes(
 
 
 def mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> StoredImages:
-    """MNIST: handwritten digits, 70000 grey pictures of 28 x 28 in a black frame of 32 x 32.
+    """MNIST: handwritten digits, 70000 grey images of 28 x 28 with a black margin to 32 x 32.
 
-    `part` is all, train (60000) or test (10000); `size` 28 is as published, 32 adds two black pixels all around,
-    others are resized. `path` is the folder with the four -ubyte or -ubyte.gz files.
+    `part` is all, train (60000) or test (10000). `size` 28 is the published size, 32 adds a margin of two black pixels,
+    others are interpolated. `path` is the folder with the four -ubyte or -ubyte.gz files.
     """
     digits = tuple(map(float, range(10)))
     return _load("mnist", MNIST, Factors(("digit",), (digits,)), path, part, size)
 
 
 def fashion_mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> StoredImages:
-    """Fashion-MNIST: pieces of clothing, 70000 grey pictures of 28 x 28 in a black frame of 32 x 32.
+    """Fashion-MNIST: pieces of clothing, 70000 grey images of 28 x 28 with a black margin to 32 x 32.
 
-    `part`, `size` and `path` are as for `mnist`; the files have the same names, so keep the two in different folders.
+    `part`, `size` and `path` are as for `mnist`; the files have the same names, so the folders must differ.
     """
     return _load("fashion_mnist", FASHION, Factors(("class",), (CLOTHES,)), path, part, size)
 
@@ -81,16 +80,16 @@ def _load(
 ) -> StoredImages:
     check_choice("part", part, PARTS)
     check_integer("size", size, 8, 128)
-    return pictures(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))
+    return stored_images(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """An array of bytes: magic number 0, 0, 8, dimensions; the sizes, highest byte first; the data."""
-    content = unpacked(path)
+    """Read an array of bytes: magic number 0, 0, 8, dimensions; big-endian sizes; data."""
+    content = read_unzipped(path)
     if content[:4] != bytes([0, 0, 8, dimensions]):
-        raise ValueError(f"{path.name} does not begin as an idx file of bytes with {dimensions} sizes")
+        raise ValueError(f"{path.name} does not begin like an idx file of bytes with {dimensions} dimensions")
     sizes = struct.unpack_from(f">{dimensions}I", content, 4)
-    return whole_array(content, 4 + 4 * dimensions, sizes, np.dtype("u1"), path)
+    return array_to_end(content, 4 + 4 * dimensions, sizes, np.dtype("u1"), path)
 
 
 def _read(name: str, factors: Factors, size: int, files: list[Path], folder: Path) -> Factors:
@@ -98,9 +97,9 @@ def _read(name: str, factors: Factors, size: int, files: list[Path], folder: Pat
     labels = [read_idx(path, 1) for path in files[1::2]]
     for image_file, label_file, some, some_labels in zip(files[::2], files[1::2], images, labels, strict=True):
         if len(some) != len(some_labels):
-            raise ValueError(f"{image_file.name} has {len(some)} pictures, {label_file.name} {len(some_labels)} labels")
+            raise ValueError(f"{image_file.name} has {len(some)} images, {label_file.name} {len(some_labels)} labels")
         if some_labels.max(initial=0) > 9:
-            raise ValueError(f"{label_file.name} holds label {some_labels.max()}; labels are 0 to 9")
+            raise ValueError(f"{label_file.name} contains label {some_labels.max()}; labels are 0 to 9")
     chunks = chain.from_iterable(_sized(part, size) for part in images)
     write_rows(folder / "pixels.npy", sum(map(len, images)), chunks, name)
     np.save(folder / "classes.npy", np.concatenate(labels)[:, None])
@@ -108,7 +107,7 @@ def _read(name: str, factors: Factors, size: int, files: list[Path], folder: Pat
 
 
 def _sized(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """In chunks."""
+    """Yield the images in chunks, with a margin or resized."""
     for start in range(0, len(images), 1000):
         some = images[start : start + 1000]
         if images.shape[1:] == (size, size):

@@ -16,7 +16,7 @@ import numpy as np
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.npz_rows import iter_rows, shape_of
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 
 Values = tuple[tuple[float | str, ...], ...]
@@ -32,9 +32,9 @@ _SIMPLE: Values = (
     ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere"),
 )
 _COMPLEX: Values = (("yellow", "green", "olive", "red"), ("coffee-cup", "tennis-ball", "croissant", "beer-cup"))
-_FOUR: Values = (tuple(map(float, range(4))),) * 2  # the first toy file: four of six colours and shapes, not said which
+_FOUR: Values = (tuple(map(float, range(4))),) * 2  # first toy file: four unknown colours and shapes
 
-# Checksums were published for the files at the old address only; those of the archive's own parts are checked anyway.
+# Checksums were published only for the files at the old address. The checksums inside the archive are verified.
 REMOTES = {
     kind: RemoteFile(f"mpi3d_{kind}.npz", tuple(f"{home}mpi3d_{kind}.npz" for home in (_HOME, _OLD)))
     for kind in ("toy", "realistic", "real")
@@ -42,28 +42,28 @@ REMOTES = {
 
 
 def mpi3d_toy(*, path: DataPath = None) -> StoredImages:
-    """MPI3D toy: a robot arm holding an object, rendered simply, 1036800 pictures of 64 x 64 in colour."""
+    """MPI3D toy: a robot arm holding an object, rendered simply, 1036800 images of 64 x 64 in colour."""
     return _load("toy", path)
 
 
 def mpi3d_realistic(*, path: DataPath = None) -> StoredImages:
-    """MPI3D realistic: a robot arm holding an object, rendered finely, 1036800 pictures of 64 x 64 in colour."""
+    """MPI3D realistic: a robot arm holding an object, rendered finely, 1036800 images of 64 x 64 in colour."""
     return _load("realistic", path)
 
 
 def mpi3d_real(*, path: DataPath = None) -> StoredImages:
-    """MPI3D real: photographs of a robot arm holding an object, 1036800 pictures of 64 x 64 in colour."""
+    """MPI3D real: photographs of a robot arm holding an object, 1036800 images of 64 x 64 in colour."""
     return _load("real", path)
 
 
 def mpi3d_complex(*, path: DataPath = None) -> StoredImages:
-    """MPI3D complex: photographs of a robot arm holding everyday things, 460800 pictures of 64 x 64 in colour."""
+    """MPI3D complex: photographs of a robot arm holding everyday objects, 460800 images of 64 x 64 in colour."""
     return _load("complex", path)
 
 
 def _load(kind: str, path: DataPath) -> StoredImages:
     read: Callable[[list[Path], Path], Factors] = partial(_read, kind)
-    return pictures(f"mpi3d_{kind}", [REMOTES[kind]], path, {}, read)
+    return stored_images(f"mpi3d_{kind}", [REMOTES[kind]], path, {}, read)
 
 
 def _read(kind: str, files: list[Path], folder: Path) -> Factors:
@@ -78,9 +78,9 @@ def _read(kind: str, files: list[Path], folder: Path) -> Factors:
 
 
 def _values(kind: str, count: int) -> Values:
-    """The factor values, told by the number of pictures: the file itself does not say them."""
+    """Return the factor values, which follow from the number of images; the file does not contain them."""
     possible = {"complex": [_COMPLEX], "toy": [_SIMPLE, _FOUR]}.get(kind, [_SIMPLE])
     found = {math.prod(map(len, (*head, *_COMMON))): (*head, *_COMMON) for head in possible}
     if count not in found:
-        raise ValueError(f"it has {count} pictures where mpi3d_{kind} has {' or '.join(map(str, found))}")
+        raise ValueError(f"it has {count} images, mpi3d_{kind} has {' or '.join(map(str, found))}")
     return found[count]

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
@@ -34,14 +34,15 @@ _NAME = re.compile(r"([^/]+)/character(\d+)/\d+_(\d+)\.png$")
 def omniglot(*, path: DataPath = None, part: str = "all", size: int = 64) -> StoredImages:
     """Omniglot: 1623 characters of 50 alphabets by 20 people each, 32460 drawings, white on black, of 64 x 64.
 
-    `part` is all, background (30 alphabets) or evaluation (20); `size` the side in pixels, 105 as published. `path` is
-    a .zip of it, a folder that holds images_background and images_evaluation, zipped or not, or one of them.
+    `part` is all, background (30 alphabets) or evaluation (20). `size` is the side in pixels, 105 in the published
+    images. `path` is one of the .zip files, a folder with images_background and images_evaluation, zipped or not, or
+    one of these folders.
     """
     check_choice("part", part, ("all", *REMOTES))
     check_integer("size", size, 8, 105)
     remotes = list(REMOTES.values()) if part == "all" else [REMOTES[part]]
     options: dict[str, object] = {"part": part, "size": size}
-    return pictures("omniglot", remotes, path, options, partial(_read, part, size), tree=True)
+    return stored_images("omniglot", remotes, path, options, partial(_read, part, size), tree=True)
 
 
 def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
@@ -49,7 +50,7 @@ def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
         trees = [stack.enter_context(FileTree(file)) for file in files]
         rows = dict(sorted(_rows(trees, part)))
         if not rows:
-            raise ValueError(f"there are no pictures named like Greek/character01/0394_01.png in part={part!r}")
+            raise ValueError(f"there are no images named like Greek/character01/0394_01.png in part={part!r}")
         drawings = in_chunks((_drawing(tree, name, size) for tree, name in rows.values()), 1000)
         write_rows(folder / "pixels.npy", len(rows), drawings, "omniglot")
     alphabets, characters = (list(dict.fromkeys(row[:n] for row in rows)) for n in (1, 2))
@@ -61,7 +62,7 @@ def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
 
 
 def _rows(trees: list[FileTree], part: str) -> Iterator[tuple[tuple[str, int, int], tuple[FileTree, str]]]:
-    """Alphabet, number of the character, drawer, and where that drawing is."""
+    """Yield alphabet, number of the character and drawer of each drawing, and its place in an archive."""
     for tree in trees:
         for name in tree.names:
             match = _NAME.search(name)
@@ -70,6 +71,6 @@ def _rows(trees: list[FileTree], part: str) -> Iterator[tuple[tuple[str, int, in
 
 
 def _drawing(tree: FileTree, name: str, size: int) -> np.ndarray:
-    """Published ink is 0 on paper 1; here the stroke is bright, as in MNIST."""
+    """Return a drawing with bright strokes on black, as in MNIST; the published ones are black on white."""
     inverted: Image.Image = ImageOps.invert(read_image(tree.read(name), "L", name))
     return resized(inverted, size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures
+from unweave.data.storage.source import DataPath, stored_images
 from unweave.data.storage.stored_images import StoredImages
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ SHAPES = ("cube", "cylinder", "sphere", "capsule")
 
 
 def shapes3d(*, path: DataPath = None) -> StoredImages:
-    """3D Shapes as published: an object in a coloured room, 480000 pictures of 64 x 64 in colour.
+    """3D Shapes as published: an object in a coloured room, 480000 images of 64 x 64 in colour.
 
     `rooms` is a look-alike that needs no file. `path` is 3dshapes.h5.
     """
-    return pictures("shapes3d", [REMOTE], path, {}, _read)
+    return stored_images("shapes3d", [REMOTE], path, {}, _read)
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
@@ -44,7 +44,7 @@ def _read(files: list[Path], folder: Path) -> Factors:
         count = len(images)
         if images.ndim != 4 or images.dtype != np.uint8 or labels_NK.shape != (count, len(NAMES)):
             raise ValueError(f"images {images.shape} and labels {labels_NK.shape} are not those of 3D Shapes")
-        # labels are values, not classes, and were computed: equal ones may differ in the last digit
+        # labels are computed values; equal ones may differ in the last digit
         values = grid_values(labels_NK.round(6))
         step = _step(images)
         chunks = (images[start : start + step] for start in range(0, count, step))
@@ -53,7 +53,7 @@ def _read(files: list[Path], folder: Path) -> Factors:
 
 
 def _step(images: h5py.Dataset) -> int:
-    """Rows to read at a time: whole chunks of the file, about 60 MB."""
+    """Return the number of rows to read at once: whole chunks of the file, about 60 MB."""
     chunk = images.chunks[0] if images.chunks else 1
     return max(1, 60_000_000 // (chunk * int(np.prod(images.shape[1:])))) * chunk
 

@@ -16,7 +16,7 @@ from PIL import Image
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, grid_order, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, pictures, unpacked, whole_array
+from unweave.data.storage.source import DataPath, array_to_end, read_unzipped, stored_images
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import check_choice, check_integer
 
@@ -48,27 +48,27 @@ REMOTES = {part: [_remote(*row) for row in rows] for part, rows in _FILES.items(
 
 
 def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camera: int = 0) -> StoredImages:
-    """SmallNORB: grey photographs of 50 toys, turned and lit in many ways, 48600 pictures of 64 x 64.
+    """SmallNORB: grey photographs of 50 toys, under different angles and lights, 48600 images of 64 x 64.
 
-    `part` is all, train or test (five toys of each category); `size` the side in pixels, 96 as published; `camera` 0
-    or 1 of the two that looked at the toy. `path` is the folder with the six .mat or .mat.gz files.
+    `part` is all, train or test (five toys of each category). `size` is the side in pixels (96 in the published
+    images). `camera` is 0 or 1, one of the two cameras. `path` is the folder with the six .mat or .mat.gz files.
     """
     check_choice("part", part, PARTS)
     check_integer("size", size, 8, 96)
     check_integer("camera", camera, 0, 1)
     remotes = REMOTES["train"] + REMOTES["test"] if part == "all" else REMOTES[part]
     options: dict[str, object] = {"part": part, "size": size, "camera": camera}
-    return pictures("smallnorb", remotes, path, options, partial(_read, size, camera))
+    return stored_images("smallnorb", remotes, path, options, partial(_read, size, camera))
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """A matrix in NORB's own format: magic number, number of sizes, at least three sizes, then the data."""
-    content = unpacked(path)
+    """Read a matrix in the format of NORB: magic number, number of dimensions, at least three sizes, data."""
+    content = read_unzipped(path)
     magic, count = struct.unpack_from("<ii", content)
     if magic not in _TYPES or not 1 <= count <= 8:
-        raise ValueError(f"{path.name} does not begin as a NORB matrix")
+        raise ValueError(f"{path.name} does not begin like a NORB matrix")
     sizes = struct.unpack_from(f"<{max(3, count)}i", content, 8)
-    return whole_array(content, 8 + 4 * len(sizes), sizes[:count], np.dtype(_TYPES[magic]), path)
+    return array_to_end(content, 8 + 4 * len(sizes), sizes[:count], np.dtype(_TYPES[magic]), path)
 
 
 def _read(size: int, camera: int, files: list[Path], folder: Path) -> Factors:
@@ -81,12 +81,12 @@ def _read(size: int, camera: int, files: list[Path], folder: Path) -> Factors:
 
 
 def _part(files: list[Path], size: int, camera: int) -> tuple[np.ndarray, np.ndarray]:
-    """The factors and the pictures of one camera of the training or the testing part."""
+    """Return the factors and the images of one camera of the training or the test part."""
     dat, cat, info = files
     category_N, info_NK, images = read_matrix(cat), read_matrix(info), read_matrix(dat)
     count = len(category_N)
     if images.shape[:2] != (count, 2) or images.ndim != 4 or images.dtype != np.uint8 or info_NK.shape != (count, 4):
-        raise ValueError(f"{dat.name} {images.shape}, {cat.name} and {info.name} {info_NK.shape} do not fit together")
+        raise ValueError(f"{dat.name} {images.shape}, {cat.name} and {info.name} {info_NK.shape} do not match")
     small = in_chunks(resized(Image.fromarray(image), size) for image in _views(images, camera))
     return np.column_stack([category_N, info_NK]).astype(np.int64), np.concatenate(list(small))
 
@@ -97,7 +97,7 @@ def _views(images: np.ndarray, camera: int) -> Iterator[np.ndarray]:
 
 
 def _values(table_NK: np.ndarray) -> tuple[tuple[float | str, ...], ...]:
-    """Categories by name, elevation and azimuth in degrees (stored as 0..8 and as even numbers 0..34)."""
+    """Return category names, elevation and azimuth in degrees (stored as 0..8 and as even numbers 0..34)."""
     category, instance, elevation, azimuth, light = (np.unique(column) for column in table_NK.T)
     if category.min() < 0 or category.max() >= len(CATEGORIES):
         raise ValueError(f"its categories {category.tolist()} are not 0..{len(CATEGORIES) - 1}")

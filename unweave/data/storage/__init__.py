@@ -1,1 +1,1 @@
-"""Where images are kept and how they are read: cache, download, memory maps, prefetching."""
+"""Storage of images: cache, downloads, archives, memory-mapped arrays."""

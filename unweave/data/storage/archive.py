@@ -1,4 +1,4 @@
-"""Files beneath a folder or inside an archive, read by name; nothing is ever unpacked to disk."""
+"""Read files of a folder or an archive by name, without unpacking the archive to disk."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from PIL import Image
 
 
 class FileTree:
-    """A folder, a zip or a tar archive. Names are in the order of the archive, those of a folder sorted.
+    """A folder, a zip or a tar archive. Names are in the order of the archive; those of a folder are sorted.
 
-    A folder's own name begins its names, so that they look as they would in an archive of it.
+    Names in a folder begin with the name of the folder, as in an archive of it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +30,7 @@ class FileTree:
         else:
             self.tar = tarfile.open(path)  # noqa: SIM115 closed by __exit__
             names = [member.name for member in self.tar if member.isfile()]
-        # what a Mac or an editor leaves behind is not data
+        # files of the system or of an editor are not data
         self.names = [n for n in names if not any(part.startswith((".", "__MACOSX")) for part in n.split("/") if part)]
 
     def read(self, name: str) -> bytes:
@@ -54,16 +54,16 @@ class FileTree:
 
 
 def read_image(content: bytes, mode: str, name: str) -> Image.Image:
-    """A PNG, JPEG or PGM picture in the mode asked for: "L", "RGB" or "RGBA"."""
+    """Decode a PNG, JPEG or PGM image to the mode "L", "RGB" or "RGBA"."""
     try:
         image = Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "PPM"))
         return image.convert(mode)
-    except (OSError, SyntaxError, ValueError) as error:  # Pillow's ways to say that a picture is broken
-        raise ValueError(f"picture {name} cannot be read ({error})") from error
+    except (OSError, SyntaxError, ValueError) as error:  # raised by Pillow for damaged images
+        raise ValueError(f"image {name} cannot be read ({error})") from error
 
 
 def resized(image: Image.Image, size: int) -> np.ndarray:
-    """The picture as bytes, `size` pixels a side, by Pillow's Lanczos filter unless it has that size."""
+    """Return the image as bytes, resized to `size` pixels per side with Pillow's Lanczos filter."""
     if image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.LANCZOS)
     return np.asarray(image)

@@ -1,4 +1,4 @@
-"""Fetching a published file: gone on with after an interruption, checked, and there in full or not at all."""
+"""Download a published file, resuming after interruptions; a file that exists is complete and verified."""
 
 from __future__ import annotations
 
@@ -14,74 +14,74 @@ from typing import IO, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from unweave.data.storage.cache import cache_error
 from unweave.data.storage.progress import progress_task
 from unweave.errors import UserError
 from unweave.version import __version__
 
 try:
     import fcntl
-except ImportError:  # not on Windows: there two downloads at once may spoil each other, which the checks then find
+except ImportError:  # on Windows, where simultaneous downloads may damage each other; the checks detect it
     fcntl = None  # type: ignore[assignment]
 
 _TIMEOUT = 30.0  # seconds without a byte
-_TRIES = 5  # of one address that breaks off but gives something each time
+_TRIES = 5  # of one address whose connections end early but make progress
 _BLOCK = 1 << 20
 
 
 class RemoteFile(NamedTuple):
-    """A file that somebody publishes."""
+    """A published file."""
 
-    file: str  # its name
-    urls: tuple[str, ...]  # where it is found, the best place first
-    size: int | None = None  # bytes; None where nobody published it
-    digest: str = ""  # "sha256:...", "md5:..." or "git:..." (SHA-1 of the git object); "" where nobody published it
+    file: str  # name of the file
+    urls: tuple[str, ...]  # in order of preference
+    size: int | None = None  # bytes; None if not published
+    digest: str = ""  # "sha256:...", "md5:..." or "git:..." (SHA-1 of the git object); "" if not published
 
 
-class _Failed(Exception):
-    """Why one address did not give the file."""
+class _DownloadError(Exception):
+    """One address did not provide the file; the text gives the reason."""
 
 
 def fetch(name: str, remote: RemoteFile, folder: Path) -> Path:
-    """The file, downloaded into the folder unless it is there. `name` is the data set, for messages."""
+    """Return the file, downloaded to the folder if necessary. `name` is the data set, for messages."""
     path, part = folder / remote.file, folder / f"{remote.file}.part"
     if path.is_file():
         return path
-    _prepare(folder, remote.size)
+    _prepare_folder(folder, remote.size)
     reasons = []
     for url in remote.urls:
-        with _alone(part) as file:
-            if path.is_file():  # another process was quicker
+        with _locked(part) as file:
+            if path.is_file():  # another process was faster
                 part.unlink(missing_ok=True)
                 return path
             try:
                 _download(url, file, remote)
-            except _Failed as failed:
-                reasons.append(f"{url}: {failed}")
+            except _DownloadError as error:
+                reasons.append(f"{url}: {error}")
                 _discard_empty(part, file)
                 continue
             if fcntl is None:
-                file.close()  # Windows renames no open file
+                file.close()  # Windows does not rename open files
             os.replace(part, path)
             return path
-    raise UserError(
-        f"data '{name}': {remote.file} cannot be downloaded ({'; '.join(reasons)}); "
-        "get the file in another way and give path= the file or its folder"
-    )
+    accepted = "the file or its folder, downloaded in another way"
+    message = f"data {name!r}: {remote.file} cannot be downloaded ({'; '.join(reasons)}); pass path= {accepted}"
+    raise UserError(message, argument="path", accepted=accepted)
 
 
 def digest_of(path: Path, kind: str) -> str:
-    """The checksum of a file: kind is "sha256", "md5" or "git"."""
-    made = hashlib.sha1(usedforsecurity=False) if kind == "git" else hashlib.new(kind, usedforsecurity=False)
+    """Return the checksum of a file; kind is "sha256", "md5" or "git"."""
+    digest = hashlib.sha1(usedforsecurity=False) if kind == "git" else hashlib.new(kind, usedforsecurity=False)
     if kind == "git":
-        made.update(b"blob %d\0" % path.stat().st_size)
+        digest.update(b"blob %d\0" % path.stat().st_size)
     with open(path, "rb") as file:
         while block := file.read(_BLOCK):
-            made.update(block)
-    return made.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def wrong_digest(path: Path, remote: RemoteFile) -> str:
-    """What is wrong with the file's checksum, in words; "" if it is right or none is published."""
+    """Describe the difference of the checksum from the published one; "" if they are equal or none is published."""
     kind, _, expected = remote.digest.partition(":")
     found = digest_of(path, kind) if kind else ""
     if found == expected:
@@ -90,31 +90,27 @@ def wrong_digest(path: Path, remote: RemoteFile) -> str:
     return f"its {title} is {found[:12]}..., not the published {expected[:12]}..."
 
 
-def _prepare(folder: Path, size: int | None) -> None:
+def _prepare_folder(folder: Path, size: int | None) -> None:
+    """Create the folder; raise unless it is writable and has the required space."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
         if not os.access(folder, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise UserError(
-            f"cache folder '{folder}' cannot be written ({error.strerror}); set UNWEAVE_CACHE to another, or give path="
-        ) from error
+        raise cache_error(folder, error) from error
     if size is not None and free < size:
-        raise UserError(
-            f"cache folder '{folder}' has {free / 1e9:.1f} GB free and {size / 1e9:.1f} GB are needed; "
-            "make room, or set UNWEAVE_CACHE to another folder"
-        )
+        raise cache_error(folder, f"{free / 1e9:.1f} GB free, {size / 1e9:.1f} GB required")
 
 
 @contextmanager
-def _alone(part: Path) -> Iterator[IO[bytes]]:
-    """The partial file, open at its end, once no other process is writing it."""
+def _locked(part: Path) -> Iterator[IO[bytes]]:
+    """Open the partial file at its end when no other process is writing it."""
     while True:
         with open(part, "ab") as file:
             if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed
-            if fcntl is None or os.fstat(file.fileno()).st_nlink:  # else it was thrown away meanwhile
+                fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
+            if fcntl is None or os.fstat(file.fileno()).st_nlink:  # else another process has deleted it
                 yield file
                 return
 
@@ -126,30 +122,30 @@ def _discard_empty(part: Path, file: IO[bytes]) -> None:
 
 
 def _download(url: str, file: IO[bytes], remote: RemoteFile) -> None:
-    """The rest of the file, then its checksum; a wrong one empties the file."""
+    """Download the rest of the file and verify it; a file that differs from the published one is emptied."""
     for _ in range(_TRIES):
         before = file.seek(0, os.SEEK_END)
         try:
             _append(url, file, remote)
             break
         except (OSError, HTTPException) as error:
-            if file.seek(0, os.SEEK_END) <= before:  # nothing came: no use trying again
-                raise _Failed(_words(error)) from error
+            if file.seek(0, os.SEEK_END) <= before:  # no progress
+                raise _DownloadError(_reason(error)) from error
     else:
-        raise _Failed(f"broke off {_TRIES} times; what came is kept, try again later")
+        raise _DownloadError(f"the connection ended {_TRIES} times; try again later, the part received is kept")
     size = file.seek(0, os.SEEK_END)
     if remote.size not in (None, size):
         file.truncate(0)
-        raise _Failed(f"offers {size} bytes, not the published {remote.size}")
+        raise _DownloadError(f"sent {size} bytes, not the published {remote.size}")
     file.flush()
     os.fsync(file.fileno())
     if wrong := wrong_digest(Path(file.name), remote):
         file.truncate(0)
-        raise _Failed(wrong)
+        raise _DownloadError(wrong)
 
 
 def _append(url: str, file: IO[bytes], remote: RemoteFile) -> None:
-    """One request for what is missing."""
+    """Request the missing part of the file."""
     have = file.seek(0, os.SEEK_END)
     if have and have == remote.size:
         return
@@ -160,13 +156,13 @@ def _append(url: str, file: IO[bytes], remote: RemoteFile) -> None:
         with error:
             if error.code != 416 or not have:
                 raise
-            if error.headers.get("Content-Range") == f"bytes */{have}":  # nothing is missing
+            if error.headers.get("Content-Range") == f"bytes */{have}":  # the file is complete
                 return
         file.truncate(0)
         return _append(url, file, remote)
     with answer:
         starts = answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-        if have and not (answer.status == 206 and starts):  # it sends everything again
+        if have and not (answer.status == 206 and starts):  # the server sends the whole file
             file.truncate(0)
             have = 0
         _receive(answer, file, have, remote)
@@ -176,25 +172,26 @@ def _receive(answer: HTTPResponse, file: IO[bytes], have: int, remote: RemoteFil
     length = answer.headers.get("Content-Length")
     total = have + int(length) if length else None
     if answer.headers.get_content_type() == "text/html":
-        raise _Failed("answers with a web page instead of the file")
+        raise _DownloadError("sent a web page instead of the file")
     if remote.size is not None and total not in (None, remote.size):
-        raise _Failed(f"offers {total} bytes, not the published {remote.size}")
-    with progress_task(f"downloading {remote.file}", total or remote.size, "B") as step:
+        raise _DownloadError(f"announces {total} bytes, not the published {remote.size}")
+    with progress_task(f"downloading {remote.file}", total or remote.size, "B") as update:
         while block := answer.read(_BLOCK):
             file.write(block)
             have += len(block)
-            step(have)
+            update(have)
     expected = total or remote.size
     if expected is not None and have < expected:
-        raise ConnectionError(f"ended after {have} of {expected} bytes")
+        raise ConnectionError(f"the connection ended after {have} of {expected} bytes")
     if expected is not None and have > expected:
         file.truncate(0)
-        raise _Failed(f"sent more than the {expected} bytes expected")
+        raise _DownloadError(f"sent more than the announced {expected} bytes")
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, HTTPError):
-        return f"{'the link is dead' if error.code in (404, 410) else 'refused'}, HTTP {error.code} {error.reason}"
+        return f"HTTP {error.code} {error.reason}"
     reason = error.reason if isinstance(error, URLError) else error
-    text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-    return f"no answer, {text}" if isinstance(error, URLError) else str(text)
+    text = reason.strerror if isinstance(reason, OSError) else None
+    text = text or str(reason) or type(reason).__name__
+    return f"no answer, {text}" if isinstance(error, URLError) else text

@@ -1,7 +1,7 @@
-"""Pictures that stay in a file: a store of bytes, written row by row and mapped into memory.
+"""Memory-mapped arrays: files of bytes written row by row.
 
-A mapped store is an ordinary array or tensor: its pages are read when a batch touches them, and the system keeps as
-many of them in memory as there is room for.
+A memory-mapped array is used like any other array or tensor. Its pages are read when a batch uses them, and the system
+keeps as many of them in memory as fit.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from pathlib import Path
 import numpy as np
 import torch
 
-_HEADER = 4096  # bytes before the first row of the stores written here: rows of whole pages then begin with one
+_HEADER = 4096  # bytes before the first row; a multiple of the page size, so that rows of whole pages are aligned
 
 
 def memory_limit() -> int:
-    """Bytes a set may have to be held in memory: half of the GPU's if there is one, else half of the machine's."""
+    """Return the maximal bytes of a resident data set: half the memory of the GPU if there is one, else of the host."""
     if torch.cuda.is_available():
         return torch.cuda.mem_get_info()[1] // 2
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError, AttributeError):  # not on Windows
+    except (ValueError, OSError, AttributeError):  # on Windows
         return 8 << 30
 
 
 def open_memmap(path: Path) -> np.ndarray:
-    """The array of an .npy file without reading it. Writing to it would change memory only, never the file."""
+    """Open the array of an .npy file without reading it. Writing to it changes memory only, not the file."""
     array = np.load(path, mmap_mode="c", allow_pickle=False)
     pages = getattr(array, "_mmap", None)
-    # Rows are drawn at random: reading on after each one, as systems do for files read in order, is for nothing.
+    # Rows are read in random order, so reading ahead after each of them is of no use.
     if pages is not None and hasattr(mmap, "MADV_RANDOM"):
         pages.madvise(mmap.MADV_RANDOM)
     return array
 
 
 class MemmapWriter:
-    """An .npy file of rows of bytes, written one after the other. It gets its name when all went well, else it goes."""
+    """Writer of an .npy file of rows of bytes. The file gets its name at the end, and is deleted after an error."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class MemmapWriter:
 
 
 def _header(shape: tuple[int, ...]) -> bytes:
-    """The head of a version 1.0 .npy file of bytes, filled up to a fixed length: rows are counted at the end."""
+    """Return the header of a version 1.0 .npy file of bytes, padded to a fixed length to be written last."""
     buffer = io.BytesIO()
     np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": shape})
     text = buffer.getvalue()[10:].rstrip()

@@ -22,11 +22,11 @@ def observe_progress(observer: Observer) -> Iterator[None]:
 
 
 @contextmanager
-def progress_task(what: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def progress_task(name: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the amount done so far; without an observer it moves a bar, on a terminal only."""
     observer = _observer.get()
     if observer is not None:
-        yield lambda done: observer(what, done, total)
+        yield lambda done: observer(name, done, total)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -35,5 +35,5 @@ def progress_task(what: str, total: int | None, unit: str) -> Iterator[Callable[
     columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}" + unit)]
     hidden = not console.is_terminal
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(name, total=total)
         yield lambda done: bar.update(task, completed=done)

@@ -1,1 +1,1 @@
-"""Data sets that are rendered."""
+"""Rendered data sets."""

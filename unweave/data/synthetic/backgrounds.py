@@ -1,10 +1,9 @@
-"""Sprites in colour, in noise and on a texture: dSprites with something in the picture that is no factor.
+"""Sprites with a nuisance that is not a factor: random colours, noise, or a texture in the background.
 
-The field's color-, noisy- and scream-dSprites (Locatello et al. 2019). There the nuisance is drawn anew whenever a
-picture is drawn; here it is a hash of the observation's number and a seed, so that a data set stays a function: the
-same number is the same picture, in every batch, on every device.
+Variants of color-, noisy- and scream-dSprites (Locatello et al. 2019). There the nuisance is drawn again whenever an
+image is drawn. Here it is a hash of the observation's index and a seed, so that an index always has the same image.
 
-Shape letters: B batch, C channels, H height, W width, S side of the canvas that textures are cut from.
+Shape letters: B batch, C channels, H height, W width, S side of the canvas that textures are cropped from.
 """
 
 from __future__ import annotations
@@ -22,42 +21,43 @@ from unweave.ops.shuffle import scaled
 _OCTAVES = 6
 
 
-def _on_sprites(made: Dataset, name: str, size: int, seed: int, **options: object) -> None:
-    """What the three sets share: the grid of sprites, three channels, and a key."""
-    key = fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), name)
-    made.sprites = Sprites(size=size)
-    made.name, made.shape, made.size = name, (3, size, size), made.sprites.size
-    made.options = {"size": size, "seed": seed, **options}
-    made.register_buffer("key", key, persistent=False)
-
-
 def _uniform(key_B: Tensor, *shape: int) -> Tensor:
-    """Uniform numbers [B, *shape], a stream for each key."""
+    """Return uniform numbers [B, *shape], one stream per key."""
     return torch.vmap(lambda key: random_uniform(key, shape))(key_B)
 
 
 def _noise(key_B: Tensor, side: int) -> Tensor:
-    """Uniform numbers [B, 3, side, side]: the three channels of a pixel are 21 bits each of one hash."""
+    """Return uniform numbers [B, 3, side, side]; the channels of a pixel are 21 bits each of one hash."""
     bits_BHW = torch.vmap(lambda key: random_bits(key, (side, side)))(key_B)
     channels = [(bits_BHW >> shift) & (2**21 - 1) for shift in (0, 21, 42)]
     return torch.stack(channels, dim=1).float() * 2.0**-21
 
 
-class ColourSprites(Dataset):
-    """Sprites in a random colour on black, or white ones on a random dark colour (on="background").
-
-    The colour is no factor: each channel is uniform in 0.5 to 1 for sprites, in 0 to 0.5 for backgrounds.
-    """
+class _SpritesWithNuisance(Dataset):
+    """The grid of sprites, three channels, and a key for the nuisance."""
 
     factor_names, factor_sizes = Sprites.factor_names, Sprites.factor_sizes
     factor_values = Sprites.factor_values
-    sprites: Sprites
     key: Tensor
 
-    def __init__(self, *, size: int = 64, on: str = "sprite", seed: int = 0) -> None:
+    def __init__(self, name: str, size: int, seed: int, **options: object) -> None:
         super().__init__()
+        key = fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), name)
+        self.sprites = Sprites(size=size)
+        self.name, self.shape, self.size = name, (3, size, size), self.sprites.size
+        self.options = {"size": size, "seed": seed, **options}
+        self.register_buffer("key", key, persistent=False)
+
+
+class ColourSprites(_SpritesWithNuisance):
+    """Sprites in a random colour on black, or white sprites on a random dark colour (on="background").
+
+    The colour is not a factor: each channel is uniform in 0.5 to 1 for sprites, in 0 to 0.5 for backgrounds.
+    """
+
+    def __init__(self, *, size: int = 64, on: str = "sprite", seed: int = 0) -> None:
         check_choice("on", on, ("sprite", "background"))
-        _on_sprites(self, "colour_sprites", size, seed, on=on)
+        super().__init__("colour_sprites", size, seed, on=on)
         self.on = on
 
     def images(self, index_B: Tensor) -> Tensor:
@@ -68,36 +68,24 @@ class ColourSprites(Dataset):
         return mask_B1HW + (1.0 - mask_B1HW) * (0.5 * colour_B311)
 
 
-class NoisySprites(Dataset):
+class NoisySprites(_SpritesWithNuisance):
     """White sprites on noise: every channel of every pixel of the background is uniform in 0 to 1."""
 
-    factor_names, factor_sizes = Sprites.factor_names, Sprites.factor_sizes
-    factor_values = Sprites.factor_values
-    sprites: Sprites
-    key: Tensor
-
     def __init__(self, *, size: int = 64, seed: int = 0) -> None:
-        super().__init__()
-        _on_sprites(self, "noisy_sprites", size, seed)
+        super().__init__("noisy_sprites", size, seed)
 
     def images(self, index_B: Tensor) -> Tensor:
         return (self.sprites.images(index_B) + _noise(fold(self.key, index_B), self.shape[1])).clamp_max(1.0)
 
 
-class TexturedSprites(Dataset):
-    """Sprites on a random piece of a texture mixed with a random colour; the sprite inverts what is behind it.
+class TexturedSprites(_SpritesWithNuisance):
+    """Sprites on a random crop of a texture mixed with a random colour; the sprite inverts its background.
 
-    Scream-dSprites with a texture made here in place of the painting.
+    Scream-dSprites with a generated texture instead of the painting.
     """
 
-    factor_names, factor_sizes = Sprites.factor_names, Sprites.factor_sizes
-    factor_values = Sprites.factor_values
-    sprites: Sprites
-    key: Tensor
-
     def __init__(self, *, size: int = 64, seed: int = 0) -> None:
-        super().__init__()
-        _on_sprites(self, "textured_sprites", size, seed)
+        super().__init__("textured_sprites", size, seed)
         self.canvas_SSC: Tensor
         self.register_buffer("canvas_SSC", texture(4 * size).movedim(0, -1).contiguous(), persistent=False)
 
@@ -108,12 +96,12 @@ class TexturedSprites(Dataset):
             scaled(fold(key_B, axis), len(self.canvas_SSC) - side + 1)[:, None] + pixel for axis in ("row", "column")
         )
         patch = self.canvas_SSC[row_BH[:, :, None], column_BW[:, None, :]].movedim(-1, 1)
-        ground = 0.5 * (patch + _uniform(fold(key_B, "colour"), 3, 1, 1))
-        return torch.where(self.sprites.images(index_B) > 0.5, 1.0 - ground, ground)
+        background = 0.5 * (patch + _uniform(fold(key_B, "colour"), 3, 1, 1))
+        return torch.where(self.sprites.images(index_B) > 0.5, 1.0 - background, background)
 
 
 def texture(side: int) -> Tensor:
-    """A cloudy picture [3, side, side] in 0..1: smooth noise at several scales, the finer the fainter."""
+    """Return a texture [3, side, side] in 0..1: smooth noise at several scales, weaker at finer ones."""
     key, total = fold(torch.tensor(0), "texture"), torch.zeros(1, 3, side, side)
     for octave in range(_OCTAVES):
         coarse = random_uniform(fold(key, octave), (1, 3, 4 << octave, 4 << octave))

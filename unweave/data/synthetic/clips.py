@@ -1,7 +1,7 @@
-"""Videos of sprites that move, turn and, if asked, change: content that lasts, pose that does not.
+"""Videos of sprites that move and rotate: the content of a video is constant, the pose changes.
 
-Every frame is a coloured picture of dSprites. Where a sprite starts, how fast it goes and how it turns are hashes of
-the video's number, so that the set is a function and takes no room.
+Every frame is a coloured image of dSprites. Start, velocity and rotation of a sprite are hashes of the index of the
+video, so that nothing is stored.
 
 Shape letters: B batch, H height, W width.
 """
@@ -20,22 +20,22 @@ from unweave.ops.noise import fold
 from unweave.ops.shuffle import scaled
 
 HUES = tuple(i / 6 for i in range(6))
-_TURNS = len(ORIENTATIONS) - 1  # the last is the first again
-_FASTEST, _SPIN = 2, 3  # classes a frame
-_SLOW = 2  # what changes besides the pose does so every other frame
+_TURNS = len(ORIENTATIONS) - 1  # the last equals the first
+_MAX_SPEED, _MAX_SPIN = 2, 3  # classes per frame
+_CHANGE_EVERY = 2  # frames between changes of a factor other than the pose
 
 
-def _bounce(place: Tensor, last: int) -> Tensor:
-    """A place that runs on, reflected at 0 and at `last`."""
-    return last - (place % (2 * last) - last).abs()
+def _bounce(position: Tensor, last: int) -> Tensor:
+    """Reflect a position at 0 and at `last`."""
+    return last - (position % (2 * last) - last).abs()
 
 
 class Clips(Dataset):
     """Videos of coloured sprites: shape, colour and scale are the content, position and orientation the pose.
 
     Each of the 108 contents appears in `motions` videos of `frames` frames. An observation is a frame: frame t of
-    video v has the number v * frames + t, and videos 0 to motions - 1 show the first content. With `changing`
-    "colour" or "scale" that factor, too, changes with time.
+    video v has the index v * frames + t, and videos 0 to motions - 1 show the first content. If `changing` is
+    "colour" or "scale", this factor changes with time as well.
     """
 
     factor_names = ("shape", "colour", "scale", "posX", "posY", "orientation")
@@ -64,27 +64,25 @@ class Clips(Dataset):
         content_B = video_B // self.motions
         scale_B, colour_B = content_B % len(SCALES), content_B // len(SCALES) % len(HUES)
         if self.changing == "scale":
-            scale_B = _bounce(scale_B + time_B // _SLOW, len(SCALES) - 1)
+            scale_B = _bounce(scale_B + time_B // _CHANGE_EVERY, len(SCALES) - 1)
         if self.changing == "colour":
-            colour_B = (colour_B + time_B // _SLOW) % len(HUES)
+            colour_B = (colour_B + time_B // _CHANGE_EVERY) % len(HUES)
         shape_B = content_B // (len(SCALES) * len(HUES))
         return torch.stack([shape_B, colour_B, scale_B, *self._pose(video_B, time_B)], dim=-1)
 
     def _pose(self, video_B: Tensor, time_B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Position and orientation: even motion between the walls, even turning."""
+        """Return position and orientation: uniform motion between the walls, uniform rotation."""
         key_B, last = fold(self.key, video_B), len(POSITIONS) - 1
 
         def drawn(name: str, high: int) -> Tensor:
             return scaled(fold(key_B, name), high)
 
-        x_B, y_B = (
-            _bounce(
-                drawn(f"start {axis}", last + 1) + (drawn(f"speed {axis}", 2 * _FASTEST + 1) - _FASTEST) * time_B, last
-            )
-            for axis in "xy"
-        )
-        turn_B = drawn("angle", _TURNS) + (drawn("spin", 2 * _SPIN + 1) - _SPIN) * time_B
-        return x_B, y_B, turn_B % _TURNS
+        def moved(axis: str) -> Tensor:
+            start_B, speed_B = drawn(f"start {axis}", last + 1), drawn(f"speed {axis}", 2 * _MAX_SPEED + 1) - _MAX_SPEED
+            return _bounce(start_B + speed_B * time_B, last)
+
+        turn_B = drawn("angle", _TURNS) + (drawn("spin", 2 * _MAX_SPIN + 1) - _MAX_SPIN) * time_B
+        return moved("x"), moved("y"), turn_B % _TURNS
 
     def images(self, index_B: Tensor) -> Tensor:
         shape_B, colour_B, scale_B, x_B, y_B, turn_B = self.factors(index_B).unbind(-1)

@@ -1,10 +1,10 @@
-"""dSprites (Matthey et al. 2017), drawn instead of downloaded.
+"""dSprites (Matthey et al. 2017), rendered instead of downloaded.
 
-A sprite is a polygon whose corners lie on a grid of 1/256 pixel. From there on everything is integer
-arithmetic, so the same picture comes out bit for bit on every device. A pixel is lit where an odd number
-of outline edges cross its row on the left of its centre (even-odd rule).
+A sprite is a polygon whose corners lie on a grid of 1/256 pixel. All further computations are exact in integers, so
+images are equal bit by bit on every device. A pixel is white if an odd number of edges of the outline cross its row
+on the left of its centre (even-odd rule).
 
-Shape letters: B batch, G settings of one shape and scale (the orientations), P positions along one axis,
+Shape letters: B batch, G orientations of one shape and scale, P positions along one axis,
 V corners of an outline, S rows (or columns) of samples, N crossings, H height, W width.
 """
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
-from unweave.errors import UserError, check_integer
+from unweave.errors import check_integer, invalid
 from unweave.ops.threads import single_thread
 
 SHAPES = (1.0, 2.0, 3.0)  # square, ellipse, heart
@@ -28,33 +28,33 @@ ORIENTATIONS = tuple(np.linspace(0.0, 2.0 * math.pi, 40).tolist())
 POSITIONS = tuple(np.linspace(0.0, 1.0, 32).tolist())
 
 _SUB = 256  # sub-pixel positions of a corner in one sample
-_CORNERS = 150  # of the heart, the outline with the most
-_REACH = 13.6  # no corner is farther from its sprite's centre, in pixels of 64: the largest square's is 9.6 sqrt 2
-_STORE_SIDE = 64  # a row of the store is one 64-bit word; larger pictures are drawn in the batch
+_CORNERS = 150  # of the heart, the outline with the most corners
+_REACH = 13.6  # maximal distance of a corner from the centre, in pixels of 64: 9.6 sqrt 2 of the largest square
+_STORE_SIDE = 64  # a stored row is one 64-bit word; larger images are drawn in the batch
 
 
 def outlines() -> Tensor:
-    """The three outlines in unit coordinates [3, V, 2], float64; repeated last corners fill up to V."""
+    """Return the three outlines in unit coordinates [3, V, 2], float64, padded to V by repeating the last corner."""
     square = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
     t = torch.arange(100, dtype=torch.float64) * (2.0 * math.pi / 100)
     ellipse = torch.stack([1.33 * t.cos(), t.sin() / 1.33], dim=-1)
     t = torch.arange(_CORNERS, dtype=torch.float64) * (2.0 * math.pi / _CORNERS)
     y = (13.0 * t.cos() - 5.0 * (2 * t).cos() - 2.0 * (3 * t).cos() - (4 * t).cos()) / 14.5 + 0.15
     heart = torch.stack([t.sin() ** 3, -y], dim=-1)
-    # an edge between two equal corners crosses no row, so padding draws nothing
+    # an edge between two equal corners crosses no row, so the padding has no effect
     padded = [torch.cat([o, o[-1:].expand(_CORNERS - len(o), 2)]) for o in (square, ellipse, heart)]
     return torch.stack(padded)
 
 
-def _turned(outline_V2: Tensor, scale: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    """x and y of the corners about the sprite's own centre, in pixels of the 64 x 64 picture."""
+def _rotated(outline_V2: Tensor, scale: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    """Return x and y of the corners relative to the centre of the sprite, in pixels of the 64 x 64 image."""
     x, y = (9.6 * scale[..., None] * outline_V2[..., i] for i in (0, 1))
     cos, sin = angle.cos()[..., None], angle.sin()[..., None]
     return x * cos + y * sin, y * cos - x * sin
 
 
 def _snap(corner: Tensor, position: Tensor, samples: int) -> Tensor:
-    """Corners moved to their position and rounded to the sub-pixel grid, in 1/256 sample."""
+    """Move corners to their position and round them to the sub-pixel grid, in 1/256 sample."""
     return torch.floor((corner + (16.0 + 32.0 * position)) * (samples / 64.0 * _SUB) + 0.5).long()
 
 
@@ -63,19 +63,19 @@ def _row_centres(samples: int, device: torch.device) -> Tensor:
 
 
 def _crossed(y0: Tensor, y1: Tensor, centre: Tensor) -> Tensor:
-    """Whether the edge meets the row; half open, so that a corner on a row counts once."""
+    """Return True if the edge crosses the row; half open, so that a corner on a row counts once."""
     return (torch.minimum(y0, y1) < centre) & (centre <= torch.maximum(y0, y1))
 
 
 def _first_column(x0: Tensor, y0: Tensor, x1: Tensor, y1: Tensor, centre: Tensor, samples: int) -> Tensor:
-    """The first column whose centre lies on the edge or right of it on this row, 0..samples.
+    """Return the first column whose centre is on the edge or right of it in this row, 0..samples.
 
-    The crossing is x0 + (centre - y0) (x1 - x0) / (y1 - y0); multiplied out, one exact division is left, and
-    rounding its negative down rounds it up.
+    The crossing is x0 + (centre - y0) (x1 - x0) / (y1 - y0). Expanded, it needs one exact division; rounding its
+    negative down rounds it up.
     """
     rise = y1 - y0
     behind = (centre - y0) * (x0 - x1) + (_SUB // 2 - x0) * rise
-    flat = rise == 0  # such an edge is never crossed; keep the division defined
+    flat = rise == 0  # never crosses a row; avoid a division by zero
     column = torch.div(behind, torch.where(flat, 1, rise * _SUB), rounding_mode="floor").neg()
     return column.clamp(0, samples)
 
@@ -83,29 +83,27 @@ def _first_column(x0: Tensor, y0: Tensor, x1: Tensor, y1: Tensor, centre: Tensor
 def draw_sprites(
     values_B5: Tensor, *, size: int = 64, antialias: int = 1, outlines_3V2: Tensor | None = None
 ) -> Tensor:
-    """Sprites with any factor values, images [B, 1, size, size] in 0..1.
+    """Draw sprites with any factor values as images [B, 1, size, size] in 0..1.
 
-    `values_B5` holds shape (1 square, 2 ellipse, 3 heart), scale, orientation in radians, posX and posY. They need
-    not lie on the grid of dSprites; on it, size=64 and antialias=1 give its images. `antialias` averages n x n
-    samples a pixel. Pass `outlines()` on the right device to draw inside a recorded step.
+    `values_B5` contains shape (1 square, 2 ellipse, 3 heart), scale, orientation in radians, posX and posY. Values on
+    the grid of dSprites with size=64 and antialias=1 give its images. A pixel is the mean of `antialias` x `antialias`
+    samples. Pass `outlines()` on the device of the values to draw inside a recorded step.
     """
     check_integer("size", size, 8, 512)
     check_integer("antialias", antialias, 1, 8)
     if values_B5.ndim != 2 or values_B5.shape[1] != 5:
-        raise UserError(
-            f"values has shape {tuple(values_B5.shape)}; give [B, 5]: shape, scale, orientation, posX, posY"
-        )
+        raise invalid("values", list(values_B5.shape), "of shape [B, 5]: shape, scale, orientation, posX, posY")
     table = outlines().to(values_B5.device) if outlines_3V2 is None else outlines_3V2
     shape, scale, angle, x_B, y_B = values_B5.double().unbind(1)
-    kind = shape.round().long().clamp(1, 3) - 1
-    x, y = _turned(table[kind], scale, angle)
+    shape_B = shape.round().long().clamp(1, 3) - 1
+    x, y = _rotated(table[shape_B], scale, angle)
     samples = size * antialias
-    lit = _parity(_snap(x, x_B[:, None], samples), _snap(y, y_B[:, None], samples), samples)
-    return F.avg_pool2d(lit[:, None].float(), antialias)
+    filled = _parity(_snap(x, x_B[:, None], samples), _snap(y, y_B[:, None], samples), samples)
+    return F.avg_pool2d(filled[:, None].float(), antialias)
 
 
 def _parity(x_BV: Tensor, y_BV: Tensor, samples: int) -> Tensor:
-    """Even-odd fill [B, S, S]: every edge flips the columns right of its crossing."""
+    """Return the even-odd fill [B, S, S]: every edge flips the columns on the right of its crossing."""
     x0, y0 = x_BV[:, None], y_BV[:, None]
     x1, y1 = x0.roll(-1, dims=-1), y0.roll(-1, dims=-1)
     centre = _row_centres(samples, x_BV.device)[:, None]
@@ -116,15 +114,15 @@ def _parity(x_BV: Tensor, y_BV: Tensor, samples: int) -> Tensor:
 
 
 def _render_group(shape: int, scale: float, side: int) -> Tensor:
-    """The words of one shape and scale [G, posX, posY, side], bit j of a word being column j.
+    """Return the words of one shape and scale [G, posX, posY, side]; bit j of a word is column j.
 
-    A corner's y depends on posY alone and its x on posX alone: the few edges that cross a row are looked for
-    once a posY and shared by all posX.
+    The y of a corner depends only on posY and its x only on posX, so the edges that cross a row are found once per
+    posY for all posX.
     """
     outline = outlines()[shape][: (4, 100, 150)[shape]]
     angle = torch.tensor(ORIENTATIONS, dtype=torch.float64)
     position_P1 = torch.tensor(POSITIONS, dtype=torch.float64)[:, None]
-    x, y = _turned(outline, torch.full_like(angle, scale), angle)
+    x, y = _rotated(outline, torch.full_like(angle, scale), angle)
     x_GPV, y_GPV = (_snap(corner[:, None], position_P1, side) for corner in (x, y))
     centre_H = _row_centres(side, angle.device)
     y1_GPV = y_GPV.roll(-1, dims=-1)
@@ -138,14 +136,14 @@ def _render_group(shape: int, scale: float, side: int) -> Tensor:
 
 
 def _masks(side: int) -> Tensor:
-    """Entry c has the bits of all columns from c on, as a signed 64-bit word [side + 1]."""
+    """Return signed 64-bit words [side + 1]; word c has the bits of all columns from c on."""
     full = (1 << side) - 1
     words = [full & ~((1 << c) - 1) for c in range(side + 1)]
     return torch.tensor([w - (1 << 64) if w >> 63 else w for w in words], dtype=torch.int64)
 
 
 def _xor_rows(masks_NP: Tensor, line_N: Tensor, lines: int) -> Tensor:
-    """The exclusive or of all masks of a line; `line_N` is sorted."""
+    """Return the exclusive or of all masks of each line; `line_N` is sorted."""
     words = torch.zeros(lines, masks_NP.shape[1], dtype=torch.int64)
     position = torch.arange(len(line_N))
     rank = position - torch.searchsorted(line_N, line_N)
@@ -156,7 +154,7 @@ def _xor_rows(masks_NP: Tensor, line_N: Tensor, lines: int) -> Tensor:
 
 
 def _windows(side: int) -> tuple[list[int], int]:
-    """The first row (or column) a sprite can touch at each position, and how many it can touch at most: 29 of 64."""
+    """Return the first row (or column) that a sprite can reach at each position, and the number of rows: 29 of 64."""
     length = math.ceil(2.0 * _REACH * side / 64.0) + 1
     starts = [math.floor((16.0 + 32.0 * p - _REACH) * side / 64.0) for p in POSITIONS]
     return [min(start, side - length) for start in starts], length
@@ -164,7 +162,7 @@ def _windows(side: int) -> tuple[list[int], int]:
 
 @single_thread()
 def render_windows(side: int = 64) -> np.ndarray:
-    """All 737280 pictures cut out about their sprite, int32 [3, 6, 40, 32, 32, length]: what is kept on disk."""
+    """Return all 737280 images cropped to their sprite, int32 [3, 6, 40, 32, 32, length], the array stored on disk."""
     starts, length = _windows(side)
     cut = torch.empty(3, 6, 40, 32, 32, length, dtype=torch.int32)
     column_P11 = torch.tensor(starts)[:, None, None]
@@ -178,7 +176,7 @@ def render_windows(side: int = 64) -> np.ndarray:
 
 @single_thread()
 def spread_windows(cut: Tensor, side: int) -> Tensor:
-    """The store [N, side], int64: every row of a picture one word, made of the windows kept on disk."""
+    """Return all images [N, side], int64, one word per row, made from the crops stored on disk."""
     starts, length = _windows(side)
     cut = cut.reshape(-1, 32, 32, length)
     rows = torch.zeros(len(cut), 32, 32, side, dtype=torch.int64)
@@ -189,11 +187,11 @@ def spread_windows(cut: Tensor, side: int) -> Tensor:
 
 
 class Sprites(Dataset):
-    """dSprites: a white square, ellipse or heart on black, 737280 pictures of 64 x 64.
+    """dSprites: a white square, ellipse or heart on black, 737280 images of 64 x 64.
 
-    Equal to the original in every pixel that could be compared. `size` is the side of the picture in pixels and
-    `antialias` the samples a pixel has each way. Up to 64 pixels and without anti-aliasing the pictures come from a
-    store of one 64-bit word a row, made on first use; otherwise they are drawn in the batch that needs them.
+    Equal to the original in every pixel that could be compared. `size` is the side in pixels and `antialias` the
+    number of samples per pixel in each direction. Images of up to 64 pixels without anti-aliasing are rendered on first
+    use and stored with one 64-bit word per row; others are drawn in the batch.
     """
 
     factor_names = ("shape", "scale", "orientation", "posX", "posY")

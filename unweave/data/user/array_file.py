@@ -70,7 +70,7 @@ def array_file(
     if unused := [name for name in arrays if name not in (key, *used)]:
         notes = (*notes, f"not used: {', '.join(unused)}")
     current = f"{len(pixels)}-{_digest(source)}-{table.digest()}"
-    check_fingerprint(source, fingerprint, current)
+    check_fingerprint(source, source, fingerprint, current)
     data = Arrays(pixels, table, resident=resident, copy=False)
     data.source_info = array_info(source, images, notes, excluded)
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None, layout=layout)

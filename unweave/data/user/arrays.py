@@ -107,12 +107,12 @@ def _names(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_fingerprint(source: Path, stored: str | None, current: str, hint: str = "") -> None:
+def check_fingerprint(images: Path, factors: Path, stored: str | None, current: str, hint: str = "") -> None:
     """Raise unless the content of the data has the fingerprint that a run has stored."""
     if stored in (None, current):
         return
     then, now = str(stored).split("-"), current.split("-")
-    part = "data" if then[:2] != now[:2] else "factors"
+    part, path = ("data", images) if then[:2] != now[:2] else ("factors", factors)
     counts = f" ({then[0]} images then, {now[0]} now)" if then[0] != now[0] else ""
-    message = f"the {part} in '{source}' have changed since the run was trained{counts}; restore them{hint}"
-    raise UserError(message, argument=part, value=str(source), accepted="the data of the run")
+    message = f"the {part} in '{path}' have changed since the run was trained{counts}; restore them{hint}"
+    raise UserError(message, argument=part, value=str(path), accepted="the data of the run")

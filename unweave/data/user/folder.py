@@ -59,7 +59,7 @@ def folder(
         found = _with_groups(found, read_groups(group_rows, scan.files, scan.unreadable))
     current = f"{len(scan.files)}-{scan.digest}-{found.table.digest()}"
     hint = "; a trained model reads new images without them: unweave predict RUN FOLDER, or encode"
-    check_fingerprint(root, fingerprint, current, hint)
+    check_fingerprint(root, factors_path or groups_path or root, fingerprint, current, hint)
     data = Arrays(pixels, found.table, resident=resident, copy=False)
     data.name, data.source_info = "folder", folder_info(root, preprocessing, scan, found, factors_path)
     data.preprocessing = preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
