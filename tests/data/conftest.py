@@ -1,25 +1,11 @@
-"""Shared by the tests of the data sets: the reference pictures, and sets made once with a cache of their own."""
+"""Fixtures of the tests of data sets: caches, data sets that are rendered once, and a check of errors."""
 
-from pathlib import Path
+import os
 
 import pytest
+from raises import raises
 
-from unweave.data import Rooms, Sprites
-
-REFERENCES = Path(__file__).parents[2].parent / "shared" / "data"
-
-
-@pytest.fixture(scope="session")
-def reference():
-    """The path of a reference file, or a skip where it is not at hand."""
-
-    def find(name: str) -> Path:
-        path = REFERENCES / name
-        if not path.exists():
-            pytest.skip(f"reference pictures {name} are not beside the repository")
-        return path
-
-    return find
+from unweave.data import Rooms, Sprites, load_data
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +24,31 @@ def sprites(cache):
 @pytest.fixture(scope="session")
 def rooms(cache):
     return Rooms()
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """An empty cache, without access to the network."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    target = "unweave.data.storage.download.urlopen"
+    monkeypatch.setattr(target, lambda *args, **options: pytest.fail("used the network"))
+    return tmp_path / "cache"
+
+
+def stored_files():
+    files = os.path.join(os.environ["UNWEAVE_CACHE"], "files")
+    return sorted(os.listdir(files)) if os.path.exists(files) else []
+
+
+@pytest.fixture
+def refused():
+    """Check that loading raises an error about `path` that contains a fact, and leaves nothing in the cache."""
+
+    def check(fact, name, **options):
+        before = stored_files()
+        with raises("path") as error:
+            load_data(name, **options)
+        assert fact in str(error.value) and name in str(error.value)
+        assert stored_files() == before
+
+    return check

@@ -3,13 +3,13 @@ from unweave.data.published import FILES
 from unweave.data.registry import SOURCES
 
 
-def test_every_file_set_says_where_it_comes_from():
-    told = catalogue()
-    assert list(told) == list(DATASETS) and set(SOURCES) <= set(DATASETS)
+def test_published_data_sets_have_a_source():
+    entries = catalogue()
+    assert list(entries) == list(DATASETS) and set(SOURCES) <= set(DATASETS)
     for name in FILES:
-        entry = told[name]
+        entry = entries[name]
         assert all(entry) and "\n" not in entry.about and entry.home.startswith("http"), name
 
 
-def test_names_derive():
+def test_functions_have_the_names_of_their_data_sets():
     assert all(loader.__name__ == name for name, loader in FILES.items())

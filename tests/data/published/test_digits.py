@@ -1,12 +1,12 @@
 import pytest
 import torch
+from raises import raises
 from sklearn.datasets import load_digits
 
 from unweave.data import Digits
-from unweave.errors import UserError
 
 
-def test_equal_to_the_bundled_set():
+def test_images_equal_the_bundled_ones():
     data, bundled = Digits(), load_digits()
     index = torch.arange(data.size)
     assert data.size == 1797 and data.shape == (1, 8, 8) and not data.grid
@@ -15,7 +15,7 @@ def test_equal_to_the_bundled_set():
     assert data.images(index).dtype == torch.float32 and data.images(index).max() == 1
 
 
-def test_resized():
+def test_other_sizes_are_interpolated():
     small, large = Digits(), Digits(size=32)
     index = torch.arange(50)
     x = large.images(index)
@@ -24,12 +24,12 @@ def test_resized():
     assert (pooled - small.images(index)).abs().mean() < 0.1
 
 
-def test_no_grid_no_index():
-    with pytest.raises(UserError, match="digits"):
+def test_digits_are_not_a_grid():
+    with raises("data", value="digits"):
         Digits().index(torch.tensor([[3]]))
 
 
 @pytest.mark.parametrize("size", [7, 129, 8.0, True])
-def test_size_refused(size):
-    with pytest.raises(UserError, match="size="):
+def test_invalid_sizes_are_refused(size):
+    with raises("size", value=size):
         Digits(size=size)

@@ -1,119 +1,92 @@
 import gzip
-import shutil
-import struct
+import hashlib
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from published_files import MNIST_FILES, idx, write_mnist
+from raises import raises
 
 from unweave.data import load_data
-
-NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-
-
-def idx(array):
-    """The idx format: two zero bytes, 8 for bytes, the number of sizes; the sizes, highest byte first; the data."""
-    return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+from unweave.data.published import mnist
 
 
-def write(folder, train=12, test=5, packed=True):
-    random = np.random.default_rng(0)
-    parts = [random.integers(0, 256, (n, 28, 28), dtype=np.uint8) for n in (train, test)]
-    labels = [random.integers(0, 10, n, dtype=np.uint8) for n in (train, test)]
-    folder.mkdir(exist_ok=True)
-    for name, array in zip(NAMES, (parts[0], labels[0], parts[1], labels[1]), strict=True):
-        if packed:
-            (folder / f"{name}.gz").write_bytes(gzip.compress(idx(array)))
-        else:
-            (folder / name).write_bytes(idx(array))
-    return np.concatenate(parts), np.concatenate(labels)
-
-
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
-def test_read_as_written(tmp_path, own_cache, well_formed, name, packed):
-    images, labels = write(tmp_path / "here", packed=packed)
-    data = well_formed(load_data(name, path=tmp_path / "here", size=28))
-    every = torch.arange(17)
+def test_files_are_read(tmp_path, own_cache, name, zipped):
+    images, labels = write_mnist(tmp_path, zipped=zipped)
+    data, every = load_data(name, path=tmp_path, size=28), torch.arange(17)
     assert np.array_equal((data.images(every)[:, 0] * 255).round().byte(), images)
     assert data.factors(every)[:, 0].tolist() == labels.tolist()
     assert data.size == 17 and data.factor_sizes == (10,) and not data.grid
 
 
-def test_sizes_and_parts(tmp_path, own_cache, well_formed):
-    images, labels = write(tmp_path / "here")
-    framed = well_formed(load_data("mnist", path=str(tmp_path / "here"), part="test"))
-    assert framed.shape == (1, 32, 32) and framed.size == 5
-    x = framed.images(torch.arange(5))[:, 0]
+def test_sizes_and_parts(tmp_path, own_cache):
+    images, labels = write_mnist(tmp_path)
+    padded = load_data("mnist", path=str(tmp_path), part="test")
+    assert padded.shape == (1, 32, 32) and padded.size == 5
+    x = padded.images(torch.arange(5))[:, 0]
     assert np.array_equal((x[:, 2:-2, 2:-2] * 255).round().byte(), images[12:])
     assert not x[:, :2].any() and not x[:, -2:].any() and not x[:, :, :2].any() and not x[:, :, -2:].any()
-    assert framed.factors(torch.arange(5))[:, 0].tolist() == labels[12:].tolist()
-    large = load_data("mnist", path=tmp_path / "here", part="train", size=64)
+    assert padded.factors(torch.arange(5))[:, 0].tolist() == labels[12:].tolist()
+    large = load_data("mnist", path=tmp_path, part="train", size=64)
     expected = np.asarray(Image.fromarray(images[3]).resize((64, 64), Image.Resampling.LANCZOS))
     assert np.array_equal((large.images(torch.tensor([3]))[0, 0] * 255).round().byte(), expected)
 
 
-def test_converted_once(tmp_path, own_cache, monkeypatch):
-    write(tmp_path / "here")
-    first = load_data("mnist", path=tmp_path / "here")
-    monkeypatch.setattr("unweave.data.published.mnist.read_idx", lambda *args: pytest.fail("read again"))
-    second = load_data("mnist", path=tmp_path / "here")
-    assert torch.equal(first.pixels, second.pixels)
+def test_files_are_converted_once(tmp_path, own_cache, monkeypatch):
+    write_mnist(tmp_path)
+    first = load_data("mnist", path=tmp_path)
+    monkeypatch.setattr(mnist, "read_idx", lambda *args: pytest.fail("read again"))
+    assert torch.equal(first.pixels, load_data("mnist", path=tmp_path).pixels)
 
 
 @pytest.mark.parametrize(
-    "name, change, said",
+    "name, change, fact",
     [
-        (NAMES[0], lambda b: gzip.compress(gzip.decompress(b)[:-100]), "9324 bytes where its header announces 9424"),
-        (NAMES[0], lambda b: gzip.compress(gzip.decompress(b) + b"x"), "9425 bytes where"),
-        (NAMES[0], lambda b: b[: len(b) // 2], "ended before|end-of-stream"),
-        (NAMES[0], lambda b: gzip.compress(b"\0\0\x0d\3" + gzip.decompress(b)[4:]), "does not begin as an idx file"),
-        (NAMES[0], lambda b: b"", "does not begin as an idx file"),
-        (NAMES[1], lambda b: gzip.compress(idx(np.zeros(11, np.uint8))), "12 pictures, .* 11 labels"),
-        (NAMES[3], lambda b: gzip.compress(idx(np.full(5, 10, np.uint8))), "label 10"),
+        (MNIST_FILES[0], lambda b: gzip.compress(gzip.decompress(b)[:-100]), "9324 bytes instead of the 9424"),
+        (MNIST_FILES[0], lambda b: gzip.compress(gzip.decompress(b) + b"x"), "9425 bytes"),
+        (MNIST_FILES[0], lambda b: b[: len(b) // 2], "damaged"),
+        (MNIST_FILES[0], lambda b: gzip.compress(b"\0\0\x0d\3" + gzip.decompress(b)[4:]), MNIST_FILES[0]),
+        (MNIST_FILES[0], lambda b: b"", MNIST_FILES[0]),
+        (MNIST_FILES[1], lambda b: gzip.compress(idx(np.zeros(11, np.uint8))), "11 labels"),
+        (MNIST_FILES[3], lambda b: gzip.compress(idx(np.full(5, 10, np.uint8))), "label 10"),
     ],
 )
-def test_damaged_files_are_refused(tmp_path, own_cache, refused, name, change, said):
-    write(tmp_path / "here")
-    path = tmp_path / "here" / f"{name}.gz"
+def test_damaged_files_are_refused(tmp_path, own_cache, refused, name, change, fact):
+    write_mnist(tmp_path)
+    path = tmp_path / f"{name}.gz"
     path.write_bytes(change(path.read_bytes()))
-    refused(said, "mnist", path=tmp_path / "here")
+    refused(fact, "mnist", path=tmp_path)
 
 
 def test_missing_files_are_named(tmp_path, own_cache, refused):
-    write(tmp_path / "here")
-    (tmp_path / "here" / f"{NAMES[2]}.gz").unlink()
-    refused("holds no t10k-images-idx3-ubyte.gz", "mnist", path=tmp_path / "here")
-    assert load_data("mnist", path=tmp_path / "here", part="train").size == 12
-    refused("is one file", "mnist", path=tmp_path / "here" / f"{NAMES[0]}.gz")
-    refused("does not exist", "mnist", path=tmp_path / "nowhere")
+    write_mnist(tmp_path)
+    (tmp_path / f"{MNIST_FILES[2]}.gz").unlink()
+    refused("t10k-images-idx3-ubyte.gz", "mnist", path=tmp_path)
+    assert load_data("mnist", path=tmp_path, part="train").size == 12
+    for path in (tmp_path / f"{MNIST_FILES[0]}.gz", tmp_path / "nowhere"):
+        with raises("path"):
+            load_data("mnist", path=path)
 
 
-def test_a_damaged_copy_of_the_published_file_is_refused(tmp_path, own_cache, refused, reference):
-    """It has the published length but not the published checksum."""
-    shutil.copytree(reference("mnist"), tmp_path / "here", copy_function=shutil.copyfile)
-    path = tmp_path / "here" / f"{NAMES[3]}.gz"
-    path.chmod(0o644)
-    content = bytearray(path.read_bytes())
-    content[9] ^= 1  # the operating system in gzip's head, which no reader looks at
-    path.write_bytes(content)
-    refused("its SHA-256 is .*, not the published f7ae60f92e00", "mnist", path=tmp_path / "here", part="test")
+def test_a_file_of_the_published_size_must_have_the_published_checksum(tmp_path, own_cache, refused, monkeypatch):
+    write_mnist(tmp_path)
+    contents = [(tmp_path / f"{name}.gz").read_bytes() for name in MNIST_FILES]
+    remotes = [
+        remote._replace(size=len(content), digest=f"sha256:{hashlib.sha256(content).hexdigest()}")
+        for remote, content in zip(mnist.MNIST["all"], contents, strict=True)
+    ]
+    monkeypatch.setitem(mnist.MNIST, "test", remotes[2:])
+    assert load_data("mnist", path=tmp_path, part="test").size == 5
+    damaged = bytearray(contents[3])
+    damaged[9] ^= 1  # the operating system in the header of gzip, which readers ignore
+    (tmp_path / f"{MNIST_FILES[3]}.gz").write_bytes(damaged)
+    refused(remotes[3].digest[7:19], "mnist", path=tmp_path, part="test")
 
 
-@pytest.mark.parametrize("name, folder, mean", [("mnist", "mnist", 0.1309), ("fashion_mnist", "fashion-mnist", 0.2861)])
-def test_the_real_files(own_cache, well_formed, reference, name, folder, mean):
-    data = well_formed(load_data(name, path=reference(folder), size=28))
-    assert data.size == 70000 and data.shape == (1, 28, 28)
-    assert abs(float(data.pixels.float().mean()) / 255 - mean) < 1e-3
-    counts = torch.bincount(data.factors(torch.arange(70000))[:, 0])
-    expected = [6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958] if name == "mnist" else [7000] * 10
-    assert counts.tolist() == expected
-    if name == "mnist":
-        assert data.factors(torch.arange(5))[:, 0].tolist() == [5, 0, 4, 1, 9]
-
-
-@pytest.mark.parametrize("options, said", [({"size": 7}, "size=7"), ({"part": "half"}, "part 'half'")])
-def test_options_refused(own_cache, options, said):
-    with pytest.raises(ValueError, match=said):
-        load_data("mnist", **options)
+@pytest.mark.parametrize("argument, value", [("size", 7), ("part", "half")])
+def test_invalid_options_are_refused(own_cache, argument, value):
+    with raises(argument, value=value):
+        load_data("mnist", **{argument: value})

@@ -1,11 +1,11 @@
-"""A cache file that is damaged or of another form is made again."""
+"""A cache file that is damaged or of another shape is replaced."""
 
 import numpy as np
 
 from unweave.data.storage.cache import cached_array
 
 
-def test_made_once_and_again_when_damaged(tmp_path, monkeypatch):
+def test_an_array_is_computed_once_and_again_if_damaged(tmp_path, monkeypatch):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path))
     made = []
 
@@ -24,7 +24,7 @@ def test_made_once_and_again_when_damaged(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
-def test_a_cache_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+def test_the_cache_need_not_be_writable(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "file" / "below"))
     assert cached_array("a", (1,), lambda: np.zeros(1)).shape == (1,)

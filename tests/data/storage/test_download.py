@@ -1,4 +1,4 @@
-"""Against a server of our own, on this machine."""
+"""Downloads from a local server."""
 
 import hashlib
 import os
@@ -6,18 +6,18 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from raises import raises
 
 from unweave.data import load_data
 from unweave.data.storage.download import RemoteFile, digest_of, fetch
 from unweave.data.storage.progress import observe_progress
-from unweave.errors import UserError
 
 CONTENT = bytes(range(256)) * 20_000  # 5 MB: several blocks
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Server(ThreadingHTTPServer):
-    """`behave` says what is wrong with it; `asked` lists the ranges it was asked for."""
+    """`behave` selects a fault; `asked` lists the requested ranges."""
 
     daemon_threads = True
     behave = ""
@@ -27,7 +27,7 @@ class Server(ThreadingHTTPServer):
         self.asked, self.content = [], CONTENT
 
     def handle_error(self, *args):
-        """A client that hangs up early is meant here."""
+        """Ignore clients that close the connection early."""
 
     @property
     def url(self):
@@ -75,17 +75,17 @@ def remote(server, **change):
     return RemoteFile("file.bin", (server.url,), len(CONTENT), f"sha256:{SHA256}")._replace(**change)
 
 
-def fails(said, made, folder):
-    with pytest.raises(UserError, match=said) as caught:
+def fails(reason, made, folder):
+    with raises("path") as caught:
         fetch("toys", made, folder)
     text = str(caught.value)
-    assert "\n" not in text and "toys" in text and "path=" in text and made.urls[0] in text
+    assert reason in text and "toys" in text and made.urls[0] in text
     assert not (folder / "file.bin").exists()
 
 
-def test_downloaded_once_and_checked(tmp_path, server):
+def test_a_file_is_downloaded_once(tmp_path, server):
     seen = []
-    with observe_progress(lambda what, done, total: seen.append((what, done, total))):
+    with observe_progress(lambda *call: seen.append(call)):
         path = fetch("toys", remote(server), tmp_path / "new" / "folder")
     assert path.read_bytes() == CONTENT and os.listdir(path.parent) == ["file.bin"]
     assert seen[-1] == ("downloading file.bin", len(CONTENT), len(CONTENT)) and len(seen) > 1
@@ -93,27 +93,27 @@ def test_downloaded_once_and_checked(tmp_path, server):
 
 
 @pytest.mark.parametrize("known", [{}, {"size": None}, {"size": None, "digest": ""}, {"digest": ""}])
-def test_goes_on_where_it_stopped(tmp_path, server, known):
+def test_an_interrupted_download_is_resumed(tmp_path, server, known):
     (tmp_path / "file.bin.part").write_bytes(CONTENT[:2_000_001])
     assert fetch("toys", remote(server, **known), tmp_path).read_bytes() == CONTENT
     assert server.asked == ["bytes=2000001-"]
 
 
 @pytest.mark.parametrize("known", [{}, {"size": None}])
-def test_a_part_that_is_the_whole(tmp_path, server, known):
+def test_a_complete_part_is_not_downloaded_again(tmp_path, server, known):
     (tmp_path / "file.bin.part").write_bytes(CONTENT)
     assert fetch("toys", remote(server, **known), tmp_path).read_bytes() == CONTENT
     assert len(server.asked) <= 1
 
 
 @pytest.mark.parametrize("behave, length", [("no ranges", 1000), ("", len(CONTENT) + 10)])
-def test_begins_again_where_it_cannot_go_on(tmp_path, server, behave, length):
+def test_a_download_that_cannot_be_resumed_starts_again(tmp_path, server, behave, length):
     server.behave = behave
     (tmp_path / "file.bin.part").write_bytes((CONTENT + b"not more")[:length])
     assert fetch("toys", remote(server), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_connection_that_breaks_off_is_taken_up_again(tmp_path, server):
+def test_a_connection_that_ends_early_is_resumed(tmp_path, server):
     server.behave = "breaks off"
     assert fetch("toys", remote(server), tmp_path).read_bytes() == CONTENT
     assert server.asked == [None, "bytes=1500000-", "bytes=3000000-", "bytes=4500000-"]
@@ -126,44 +126,43 @@ def test_a_file_of_unknown_length(tmp_path, server):
 
 def test_a_dead_link(tmp_path, server):
     server.behave = "gone"
-    fails("the link is dead, HTTP 404", remote(server), tmp_path)
+    fails("HTTP 404", remote(server), tmp_path)
     assert not os.listdir(tmp_path)
 
 
-def test_nobody_there(tmp_path, server):
+def test_no_server(tmp_path, server):
     server.shutdown()
     server.server_close()
-    fails("no answer, .*refused", remote(server), tmp_path)
-    fails("no answer, ", remote(server, urls=("http://nowhere.invalid/file.bin",)), tmp_path)
+    fails("refused", remote(server), tmp_path)
+    fails("no answer", remote(server, urls=("http://nowhere.invalid/file.bin",)), tmp_path)
 
 
-def test_a_web_page_instead(tmp_path, server):
+def test_a_web_page_instead_of_the_file(tmp_path, server):
     server.behave = "web page"
-    fails("a web page instead of the file", remote(server), tmp_path)
+    fails("web page", remote(server), tmp_path)
 
 
-def test_another_file_than_published(tmp_path, server):
-    fails("offers 5120000 bytes, not the published 5119999", remote(server, size=len(CONTENT) - 1), tmp_path)
+def test_a_file_that_differs_from_the_published_one(tmp_path, server):
+    fails("5120000 bytes, not the published 5119999", remote(server, size=len(CONTENT) - 1), tmp_path)
     server.content = CONTENT[:-1] + b"x"
-    fails(f"its SHA-256 is .*, not the published {SHA256[:12]}", remote(server), tmp_path)
-    assert not os.listdir(tmp_path)  # what is known to be wrong is not kept
-    fails("its MD5 is", remote(server, digest="md5:0000"), tmp_path)
+    fails("SHA-256 is", remote(server), tmp_path)
+    assert not os.listdir(tmp_path)  # a file that differs is deleted
+    fails("MD5 is", remote(server, digest="md5:0000"), tmp_path)
 
 
 def test_a_short_file(tmp_path, server):
     server.behave, server.content = "no length", CONTENT[:3_000_000]
-    fails("offers 3000000 bytes, not the published 5120000", remote(server, digest=""), tmp_path)
+    fails("3000000 bytes, not the published 5120000", remote(server, digest=""), tmp_path)
 
 
 def test_the_second_address_is_tried(tmp_path, server):
     urls = ("http://nowhere.invalid/file.bin", server.url)
     assert fetch("toys", remote(server, urls=urls), tmp_path).read_bytes() == CONTENT
     server.behave = "gone"
-    with pytest.raises(UserError, match=r"nowhere.invalid.*127\.0\.0\.1.*404"):
-        fetch("toys", remote(server, urls=urls), tmp_path / "other")
+    fails("HTTP 404", remote(server, urls=urls), tmp_path / "other")
 
 
-def test_two_at_once(tmp_path, server):
+def test_simultaneous_downloads(tmp_path, server):
     results = []
     threads = [
         threading.Thread(target=lambda: results.append(fetch("toys", remote(server), tmp_path))) for _ in range(3)
@@ -176,11 +175,11 @@ def test_two_at_once(tmp_path, server):
     assert server.asked == [None] and os.listdir(tmp_path) == ["file.bin"]
 
 
-def test_a_folder_that_cannot_be_made(tmp_path, server):
+def test_a_folder_that_cannot_be_created(tmp_path, server):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written .*UNWEAVE_CACHE"):
+    with raises("UNWEAVE_CACHE", value=str(tmp_path / "file" / "below")):
         fetch("toys", remote(server), tmp_path / "file" / "below")
-    with pytest.raises(UserError, match="GB free and .* GB are needed"):
+    with raises("UNWEAVE_CACHE", value=str(tmp_path)):
         fetch("toys", remote(server, size=10**18), tmp_path)
 
 
@@ -189,12 +188,13 @@ def test_git_checksum(tmp_path):
     assert digest_of(tmp_path / "hello", "git") == "ce013625030ba8dba906f756967f9e9ca394464a"
 
 
-def test_a_set_without_network(tmp_path, monkeypatch):
-    """What a user sees who is offline: one line with the address and the way out."""
+def test_a_data_set_without_network(tmp_path, monkeypatch):
+    """Offline, the error names the address and the option `path`."""
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path))
     monkeypatch.setattr(
         "unweave.data.published.coil20.REMOTE", RemoteFile("coil-20-proc.zip", ("http://nowhere.invalid/c.zip",))
     )
-    with pytest.raises(UserError, match="data 'coil20': .*http://nowhere.invalid/c.zip: no answer.*path="):
+    with raises("path") as error:
         load_data("coil20")
+    assert "http://nowhere.invalid/c.zip" in str(error.value)
     assert not any(path.is_file() for path in tmp_path.rglob("*"))

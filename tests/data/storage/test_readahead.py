@@ -1,4 +1,4 @@
-"""Rows of a file are the rows of the file, whether or not the system takes advice."""
+"""Rows of a memory-mapped file are read correctly with and without `madvise`."""
 
 import numpy as np
 import pytest
@@ -17,24 +17,26 @@ def store(tmp_path):
     return pixels, torch.from_numpy(open_memmap(tmp_path / "store.npy"))
 
 
-@pytest.mark.parametrize("rows", [0, 1, 64, 3000])  # more than fit into one call, too
-def test_rows_are_those_of_the_file(store, rows):
+@pytest.mark.parametrize("rows", [0, 1, 64, 3000])
+def test_rows_equal_those_of_the_file(store, rows):
     pixels, held = store
     index = torch.from_numpy(np.random.default_rng(1).integers(0, 500, rows))
-    assert np.array_equal(readahead.take_rows(held, index).numpy(), pixels[index.numpy()])
+    assert np.array_equal(readahead.select_rows(held, index, resident=False).numpy(), pixels[index.numpy()])
 
 
-def test_a_system_that_takes_no_advice(store, monkeypatch):
-    monkeypatch.setattr(readahead, "_system", lambda: None)
+def test_a_system_without_madvise(store, monkeypatch):
+    monkeypatch.setattr(readahead, "_madvise", lambda: None)
     pixels, held = store
-    assert np.array_equal(readahead.take_rows(held, torch.tensor([3, 1])).numpy(), pixels[[3, 1]])
+    assert np.array_equal(readahead.select_rows(held, torch.tensor([3, 1]), resident=False).numpy(), pixels[[3, 1]])
 
 
-def test_rows_begin_with_a_page(store):
+def test_rows_are_aligned_to_pages(store):
     assert store[1].data_ptr() % 4096 == 0
 
 
-def test_numbers_that_are_mapped_over(store):
+def test_a_vmapped_index(store):
     pixels, held = store
-    found = torch.vmap(lambda index: readahead.take_rows(held, index))(torch.tensor([[3, 1], [0, 499]]))
+    found = torch.vmap(lambda index: readahead.select_rows(held, index, resident=False))(
+        torch.tensor([[3, 1], [0, 499]])
+    )
     assert np.array_equal(found.numpy(), pixels[[[3, 1], [0, 499]]])

@@ -79,7 +79,7 @@ def with_path(path: DataPath, options: dict[str, object]) -> dict[str, object]:
 def find(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: bool = False) -> list[Path]:
     """Return the files at a path; raise a UserError if one is missing."""
     required = " and ".join(remote.file for remote in remotes)
-    accepted, context = f"{required} or the folder that contains it", f"data {name!r}"
+    accepted, context = f"{required}, or the folder with these files", f"data {name!r}"
     if not isinstance(path, str | os.PathLike) or not (root := Path(path).expanduser().resolve()).exists():
         raise invalid("path", path, accepted, context=context)
     if root.is_file():
