@@ -1,4 +1,4 @@
-"""Kingma et al. 2014: how few labels suffice, when a generative model learns from all images."""
+"""Kingma et al. 2014: classification from few labels with generative models of all images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODELS: tuple[RunSpec, ...] = (
     {"method": "m2"},
     {"method": "m1_m2"},
 )
-LONGER: dict[str, RunSpec] = {  # docs/reference/methods: what each gains by
+LONGER: dict[str, RunSpec] = {  # see docs/reference/methods for the effect
     "m2": {"steps": 200_000, "lr": 1e-3},
     "m1_m2": {"steps": 200_000, "lr": "linear(1e-3, 0, 100000, 100000)", "batch": 250},
 }
@@ -64,13 +64,13 @@ def row(run: Mapping[str, Any]) -> Row:
 
 
 def error(run: TrainedModel) -> dict[str, float]:
-    """Of the images that were not trained on the share whose likeliest class is wrong, in per cent."""
+    """Return the error rate on test images in per cent."""
     (share,) = class_error(run, held_out_data(run.data)).values()
     return {"error": 100.0 * share}
 
 
-TABLE_1 = "Table 1, from a picture of it in a repository of re-runs"
-ERRORS = {  # with 100, 1000 and 3000 labels: mean and the ± that is printed with it
+TABLE_1 = "Table 1, from an image of it in a repository of a reimplementation"
+ERRORS = {  # with 100, 1000 and 3000 labels: mean and printed deviation
     "m1 tsvm on mnist": ((11.82, "0.25"), (4.24, "0.07"), (3.49, "0.04")),
     "m2 on mnist": ((11.97, "1.71"), (3.60, "0.56"), (3.92, "0.63")),
     "m1_m2 on mnist": ((3.33, "0.14"), (2.40, "0.02"), (2.18, "0.04")),
@@ -79,8 +79,7 @@ ERRORS = {  # with 100, 1000 and 3000 labels: mean and the ± that is printed wi
 STUDY = Study(
     name="kingma2014",
     paper="Kingma et al., Semi-supervised Learning with Deep Generative Models, NIPS 2014",
-    question="How many test images are classified wrongly, in per cent, when few have labels and the model learns from "
-    "all?",
+    question="What is the test error, in per cent, with few labels and a generative model of all images?",
     runs=runs,
     row=row,
     scores=("error",),
@@ -91,15 +90,15 @@ STUDY = Study(
     ),
     extra=error,
     notes=(
-        "error: in per cent, 0 at best, of the 10,000 test images; training sees the 60,000 others; the labelled "
-        "ones are drawn by the run's seed, equally many of every class",
-        "full: 60,000 steps of 100 images in each stage; 200,000 at a rate of 0.001 for m2; 200,000 of 250 images for "
-        "m1_m2 at 0.001, which falls to 0 over the second half (the authors' program makes 300,000 of 500 at 0.0003); "
-        "its 600 labels are left out; regression after m1 is named in its "
-        "text, without a number; alpha is 300 for m2, 1 for m1_m2, the paper's 0.1; it has nothing on Fashion-MNIST, "
-        "where all is as on MNIST",
+        "error: test error in per cent on 10,000 images; the other 60,000 are train images; the labelled images are "
+        "drawn with the seed of the run, equally many of each class",
+        "full: 60,000 steps of 100 images in each stage; m2: 200,000 steps at learning rate 0.001; m1_m2: 200,000 "
+        "steps of 250 images at 0.001, decreasing to 0 over the second half (the authors' program: 300,000 steps of "
+        "500 images at 0.0003); the paper's results with 600 labels are left out; the paper mentions regression after "
+        "m1 without a number; alpha is 300 for m2 and 1 for m1_m2, in the paper 0.1; the paper has no results on "
+        "Fashion-MNIST, for which the settings of MNIST are used",
         COMPARED,
-        "quick: another data set, 1,797 small digits in 16 x 16, a quarter of which are the test images, and too few "
-        "steps to compare anything with the paper",
+        "quick: another data set, 1,797 digits of 16 x 16 pixels, a quarter of which are test images, and too few "
+        "steps for a comparison with the paper",
     ),
 )

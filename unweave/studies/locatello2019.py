@@ -1,4 +1,4 @@
-"""Locatello et al. 2019: six unsupervised objectives on equal terms, where seeds scatter as much as methods."""
+"""Locatello et al. 2019: six unsupervised objectives with equal settings; seeds matter as much as methods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from unweave.studies.study import Published, Row, RunSpec, Study, base_name, settings_text
 from unweave.training.sweep import expand
 
-# Three of the six strengths the paper gives each method: both ends, and one between.
+# Three of the six regularisation strengths of the paper: both ends and one between.
 STRENGTHS: dict[str, tuple[str, tuple[float, float, float]]] = {
     "beta_vae": ("beta", (1, 4, 16)),
     "annealed_vae": ("c_max", (5, 25, 100)),
@@ -19,28 +19,28 @@ STRENGTHS: dict[str, tuple[str, tuple[float, float, float]]] = {
 }
 DIAGONAL = {"dip_vae_i": 10, "dip_vae_ii": 1}  # lambda_d as a multiple of lambda_od
 
-# The paper's code permutes the codes of the batch it scores; the method's default is a second batch.
+# The code of the paper permutes the codes of the same batch; the default of the method is a second batch.
 ALWAYS: dict[str, RunSpec] = {"factor_vae": {"one_batch": True}}
 FULL = {"data": "sprites", "steps": 300_000, "batch": 64, "log_every": 1000}
 QUICK = {"data": "sprites(size=16)", "steps": 3000, "batch": 32, "net": "small", "lr": 1e-3}
 SMALLER: dict[str, RunSpec] = {
-    "annealed_vae": {"anneal_steps": 1000},  # the capacity has to be reached before the end
-    "factor_vae": {"discriminator_width": 100},  # 1000 takes ten times as long as all the rest of a small model
+    "annealed_vae": {"anneal_steps": 1000},  # the capacity must be reached before the end
+    "factor_vae": {"discriminator_width": 100},  # 1000 takes ten times as long as the rest of a small model
 }
 
 
 def runs(scale: str) -> list[RunSpec]:
     if scale == "quick":
-        chosen = {method: (knob, values[1:2]) for method, (knob, values) in STRENGTHS.items()}
+        chosen = {method: (name, values[1:2]) for method, (name, values) in STRENGTHS.items()}
         return [{**run, **QUICK, **SMALLER.get(run["method"], {})} for run in _grid(chosen, range(2))]
     return [{**run, **FULL} for run in _grid(STRENGTHS, range(5))]
 
 
 def _grid(strengths: Mapping[str, tuple[str, Sequence[float]]], seeds: range) -> list[RunSpec]:
     found = []
-    for method, (knob, values) in strengths.items():
-        for run in expand({knob: values}, seeds):
-            diagonal = {"lambda_d": DIAGONAL[method] * run[knob]} if method in DIAGONAL else {}
+    for method, (name, values) in strengths.items():
+        for run in expand({name: values}, seeds):
+            diagonal = {"lambda_d": DIAGONAL[method] * run[name]} if method in DIAGONAL else {}
             found.append({"method": method, **run, **diagonal, **ALWAYS.get(method, {})})
     return found
 
@@ -51,8 +51,8 @@ def row(run: Mapping[str, Any]) -> Row:
 
 
 VIOLINS = (
-    "eyeballed to 0.01 from violins of chainer-disentanglement-lib (dsprites_full.png); the strength is the only one "
-    "its train.py has"
+    "read to 0.01 from violin plots of chainer-disentanglement-lib (dsprites_full.png); its train.py has only this "
+    "strength"
 )
 RANGES = {  # min and max over seeds: FactorVAE score, DCI, MIG, SAP, IRS
     "beta_vae on sprites, beta=16": ((0.40, 0.73), (0.06, 0.54), (0.05, 0.39), (0.004, 0.080), (0.44, 0.79)),
@@ -61,7 +61,7 @@ RANGES = {  # min and max over seeds: FactorVAE score, DCI, MIG, SAP, IRS
     "dip_vae_ii on sprites, lambda_od=50": ((0.42, 0.76), (0.04, 0.28), (0.01, 0.23), (0.002, 0.080), (0.30, 0.57)),
 }
 TABLE_1 = "Lin et al. 2020 (InfoGAN-CR), Table 1"
-FACTOR_SCORES = {  # mean and the ± that is printed with it
+FACTOR_SCORES = {  # mean and printed deviation
     "factor_vae on sprites, gamma=10": (0.83, "0.01", "read", f"{TABLE_1}, their own runs"),
     "factor_vae on sprites, gamma=40": (0.82, "0.01", "read", f"{TABLE_1}, their own runs"),
     "beta_vae on sprites, beta=1": (0.63, "0.06", "second-hand", f"{TABLE_1}, row VAE, best reported"),
@@ -94,11 +94,11 @@ STUDY = Study(
     scores=("beta_vae", "factor_vae", "mig", "dci.disentanglement", "sap", "modularity", "irs"),
     published=_published(),
     notes=(
-        "full: the paper's network, optimizer, 300,000 steps and batch of 64 on one of its seven data sets, with three "
-        "of its six strengths and 5 of its 50 seeds; sprites equals dSprites pixel for pixel",
-        "the batch that factor_vae permutes is the one it scores (one_batch), as in the paper's code; its own paper "
-        "draws a second one",
-        "the paper prints violins, no numbers: the ranges are those of a second implementation scored by the paper's "
-        "code",
+        "full: the paper's network, optimizer, 300,000 steps and batch of 64 on one of its seven data sets, with "
+        "three of its six strengths and 5 of its 50 seeds; sprites equals dSprites pixel for pixel",
+        "factor_vae permutes the codes of the same batch (one_batch), as in the code of the paper; the FactorVAE "
+        "paper uses a second batch",
+        "the paper prints violin plots without numbers: the ranges are those of another implementation, scored with "
+        "the code of the paper",
     ),
 )

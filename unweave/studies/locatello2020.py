@@ -1,4 +1,4 @@
-"""Locatello et al. 2020: what pairs of images that share some unknown factors are worth."""
+"""Locatello et al. 2020: weak supervision by pairs of images that share some unknown factors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unweave.studies.study import Published, Row, RunSpec, Study, base_name, set
 from unweave.training.sweep import expand
 
 WEAK = ("ada_gvae", "ada_ml_vae")
-CODE = "pairs(k='uniform', rule='dlib')"  # as the paper's code draws them, which is not what the paper says
+CODE = "pairs(k='uniform', rule='dlib')"  # as in the code of the paper, which differs from its text
 PAIRS = {"pairs(k=1)": "k=1", "pairs(k='uniform')": "k=random", CODE: "k=random by the code's rule"}
 LONG = 300_000  # the paper's number of steps; all but one setting take a third of it
 
@@ -19,9 +19,9 @@ QUICK: RunSpec = {"data": "sprites(size=16)", "steps": 3500, "net": "small", "lr
 
 def runs(scale: str) -> list[RunSpec]:
     if scale == "quick":
-        alone = {"method": "beta_vae", **QUICK, "batch": 64}  # as many images as 32 pairs
+        single = {"method": "beta_vae", **QUICK, "batch": 64}  # as many images as 32 pairs
         pairs = [{"method": method, **QUICK, "batch": 32, "supervision": "pairs(k=1)"} for method in WEAK]
-        return [{**run, "seed": seed} for run in (alone, *pairs) for seed in range(3)]
+        return [{**run, "seed": seed} for run in (single, *pairs) for seed in range(3)]
     grid = expand({"data": ["sprites", "rooms"], "beta": [1, 4]}, range(5))
     methods: list[RunSpec] = [{"method": "beta_vae"}]
     methods += [{"method": method, "supervision": pairs} for method in WEAK for pairs in PAIRS if pairs != CODE]
@@ -55,11 +55,10 @@ def _published() -> tuple[Published, ...]:
     found = []
     for (method, data), medians in MEDIANS.items():
         family = f"{method} on {data}" + (", k=random" if method in WEAK else "")
-        # What was trained as long as the paper's, or on pairs of its code, is set beside the same numbers.
-        ways = ["", *([" by the code's rule"] if method == "ada_gvae" else [])]
-        ways += [f", {LONG:,} steps"] if (method, data) == ("ada_gvae", "sprites") else []
-        families = [f"{family}{way}" for way in ways]
-        for name in families:
+        # Runs with the number of steps of the paper, or with pairs of its code, are compared with the same numbers.
+        variants = ["", *([" by the code's rule"] if method == "ada_gvae" else [])]
+        variants += [f", {LONG:,} steps"] if (method, data) == ("ada_gvae", "sprites") else []
+        for name in [f"{family}{variant}" for variant in variants]:
             for score, value in zip(SCORES, medians, strict=True):
                 quoted = (method, data, score) in CONFIRMED
                 where = "quoted by a list of results (wizwand.com)" if quoted else SOURCE
@@ -71,17 +70,16 @@ def _published() -> tuple[Published, ...]:
 STUDY = Study(
     name="locatello2020",
     paper="Locatello et al., Weakly-Supervised Disentanglement Without Compromises, ICML 2020",
-    question="Do pairs that share some factors, without being told which, give better representations than single "
-    "images?",
+    question="Do pairs that share some unknown factors give better representations than single images?",
     runs=runs,
     row=row,
     scores=SCORES,
     published=_published(),
     notes=(
-        "full: beta 1 and 4 of the paper's 1, 2, 4, 6, 8, 16, five seeds, and a third of its 300,000 steps but for one "
-        "setting",
-        "the paper's code draws other pairs than the paper says: one factor or k of them, drawn anew, the old value "
-        "included; ada_gvae is trained on those too",
+        "full: beta 1 and 4 of the paper's 1, 2, 4, 6, 8, 16, five seeds, and a third of its 300,000 steps except for "
+        "one setting",
+        "the code of the paper draws other pairs than its text says: one factor or k factors are drawn again, "
+        "possibly with the same value; ada_gvae is trained on those too",
         "sprites equals dSprites pixel for pixel; rooms is drawn after Shapes3D, with its factors but not its pixels",
     ),
 )

@@ -1,4 +1,4 @@
-"""Makhzani et al. 2015: classes from few labels and from none, each part of the code held to its prior by a critic."""
+"""Makhzani et al. 2015: classification with few labels and without, with adversarial autoencoders."""
 
 from __future__ import annotations
 
@@ -35,21 +35,24 @@ SEMI: RunSpec = {"method": "aae_semi", "latents": 10}
 CLUSTER: RunSpec = {"method": "aae_cluster", "latents": 5}
 REDUCE: RunSpec = {"method": "aae_reduce", "latents": 2}
 MODELS: tuple[RunSpec, ...] = (
-    *({**SEMI, "supervision": told} for told in LABELS),
+    *({**SEMI, "supervision": labels} for labels in LABELS),
     *({**CLUSTER, "clusters": clusters} for clusters in (16, 30)),
-    *({**REDUCE, "supervision": told} for told in (HUNDRED, THOUSAND)),
+    *({**REDUCE, "supervision": labels} for labels in (HUNDRED, THOUSAND)),
     {**REDUCE, "clusters": 20},
 )
 SMALL: tuple[RunSpec, ...] = ({**SEMI, "supervision": HUNDRED}, {**CLUSTER, "clusters": 16})
 
 NET: RunSpec = {"net": "makhzani", "likelihood": "gaussian"}
 FULL: RunSpec = {"steps": 150_000, "batch": 100, "lr": "linear(5e-4, 0, 150000)", "log_every": 1000}
-SHORTER: RunSpec = {"steps": 60_000, "lr": "linear(5e-4, 0, 60000)"}  # where nothing or one model is published
-DESCENT: RunSpec = {  # the paper's, by which few labels do better than by Adam
+SHORTER: RunSpec = {
+    "steps": 60_000,
+    "lr": "linear(5e-4, 0, 60000)",
+}  # for rows without a published mean
+DESCENT: RunSpec = {  # the optimizer of the paper, better than Adam with few labels
     "steps": 450_000,
     "optimizer": "sgd",
     "lr": "x linear(1, 0, 150000, 300000)",
-    "clip": 20.0,  # longer gradients come in the first hundreds of steps, and four runs of ten do not survive them
+    "clip": 20.0,  # without clipping four of ten runs diverge in the first hundreds of steps
     "init": "normal(0.01)",
 }
 QUICK: RunSpec = {
@@ -77,16 +80,16 @@ def _training(model: RunSpec, data: str) -> RunSpec:
 
 
 def row(run: Mapping[str, Any]) -> Row:
-    told = LABELS[run["supervision"]] if "supervision" in run else f"{run['clusters']} clusters"
-    return Row(f"{run['method']} on {base_name(run['data'])}", told)
+    setting = LABELS[run["supervision"]] if "supervision" in run else f"{run['clusters']} clusters"
+    return Row(f"{run['method']} on {base_name(run['data'])}", setting)
 
 
 def error(run: TrainedModel) -> dict[str, float]:
-    """Of the images that were not trained on the share in the wrong class, in per cent.
+    """Return the test error in per cent.
 
-    Without labels a cluster has the label of that one of the last training images (a sixth of them, 10,000 of MNIST)
-    that belongs to it most; for `error_most` it is the commonest label of those in it. `smallest` is the share of the
-    images that are in the smallest cluster, in per cent.
+    Without labels, a cluster gets the label of its most probable image among the last sixth of the train images (10,000
+    of MNIST); for `error_most` it is the most frequent label of those in the cluster. `smallest` is the percentage of
+    test images in the smallest cluster.
     """
     test, train = held_out_data(run.data), run.data
     if run.representation.classify is not None:
@@ -100,7 +103,7 @@ def error(run: TrainedModel) -> dict[str, float]:
 
 
 def last_clusters(method: Method, data: Dataset, rows: int) -> tuple[Tensor, Tensor]:
-    """Of so many images from the end of the data the chances of each cluster [N, Y], and the true classes [N]."""
+    """Return the cluster probabilities [N, Y] and true classes [N] of the last `rows` images of the data."""
     device, cluster = next(method.parameters()).device, method.representation().cluster
     assert cluster is not None
     data, index_N = data.to(device), torch.arange(data.size - rows, data.size, device=device)
@@ -111,41 +114,41 @@ def last_clusters(method: Method, data: Dataset, rows: int) -> tuple[Tensor, Ten
 
 QUOTED = "a list of results (wizwand.com)"
 CLUSTERED = "the table of the GMVAE paper (as accuracy)"
-ERRORS = {  # mean, provenance, where it stands
+ERRORS = {  # mean, provenance, source
     "aae_semi on mnist, 100 labels": (1.90, "second-hand", f"{QUOTED}; ±0.10 is recalled"),
     "aae_semi on mnist, 1000 labels": (1.60, "recalled", "its table of errors, ±0.08 recalled too"),
     "aae_semi on mnist, all labels": (0.85, "second-hand", f"{QUOTED}; ±0.02 is recalled"),
     "aae_cluster on mnist, 16 clusters": (9.55, "second-hand", f"{CLUSTERED}, ±2.05 as printed there"),
     "aae_cluster on mnist, 30 clusters": (4.10, "second-hand", f"{CLUSTERED}, ±1.13 as printed there"),
 }
-DRAWN = {"100 labels": 6.08, "1000 labels": 4.20, "20 clusters": 13.95}  # aae_reduce, of the one model of a picture
+DRAWN = {"100 labels": 6.08, "1000 labels": 4.20, "20 clusters": 13.95}  # aae_reduce, of the single model in a figure
 
 STUDY = Study(
     name="makhzani2015",
     paper="Makhzani et al., Adversarial Autoencoders, 2015",
-    question="How many test images are in the wrong class, in per cent, with few labels, with all, and with none?",
+    question="What is the test error, in per cent, with few labels, with all labels, and without labels?",
     runs=runs,
     row=row,
     scores=("error",),
     published=(
         *(Published(name, "error", mean, "mean", known, source) for name, (mean, known, source) in ERRORS.items()),
         *(
-            Published(f"aae_reduce on mnist, {told}", "error", value, "one model", "recalled", "a figure's caption")
-            for told, value in DRAWN.items()
+            Published(f"aae_reduce on mnist, {setting}", "error", value, "one model", "recalled", "a figure's caption")
+            for setting, value in DRAWN.items()
         ),
     ),
     extra=error,
     notes=(
-        "error: in per cent, 0 at best, of the 10,000 test images; training sees the 60,000 others. A cluster has the "
-        "label of that one of the last 10,000 training images that belongs to it most",
-        "full, aae_semi on MNIST: the paper's gradient descent at its rates, 450,000 steps of 100 images, 750 passes, "
-        "the rates falling to 0 over the last third and gradients longer than 20 shortened; the paper has 5,000 "
-        "passes, at rates that fall in two steps (recalled)",
-        "full, all others: Adam at a rate that falls from 0.0005 to 0, 150,000 steps of 100 images for aae_cluster on "
-        "MNIST (250 passes, the paper's 1,500, recalled), 60,000 for aae_reduce and on Fashion-MNIST, of which no "
-        "published number is here. Gradient descent does no better for aae_cluster",
+        "error: test error in per cent on 10,000 images; the other 60,000 are train images. A cluster has the label "
+        "of its most probable image among the last 10,000 train images",
+        "full, aae_semi on MNIST: gradient descent at the paper's learning rates, 450,000 steps of 100 images (750 "
+        "epochs), with rates decreasing to 0 over the last third and gradient norms clipped to 20; the paper has "
+        "5,000 epochs and decreases the rates in two steps (recalled)",
+        "full, all others: Adam at a learning rate decreasing from 0.0005 to 0; 150,000 steps of 100 images for "
+        "aae_cluster on MNIST (250 epochs; the paper has 1,500, recalled), 60,000 for aae_reduce and on "
+        "Fashion-MNIST, for which there are no published numbers. Gradient descent is not better for aae_cluster",
         COMPARED,
-        "quick: another data set, 1,797 small digits in 16 x 16, a quarter of which are the test images, and too few "
-        "steps to compare anything with the paper",
+        "quick: another data set, 1,797 digits of 16 x 16 pixels, a quarter of which are test images, and too few "
+        "steps for a comparison with the paper",
     ),
 )

@@ -1,6 +1,6 @@
-"""What a study is: the runs of one paper, its published numbers with where they were read, and which belong together.
+"""Declaration of a study: the runs that repeat one paper, and its published numbers with their sources.
 
-A study is data. `work.py` trains and scores its runs, `table.py` sets them beside the published numbers.
+`work.py` trains and scores the runs; `table.py` compares them with the published numbers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ PROVENANCE = {
     "recalled": "recalled, not checked against the source",
 }
 RunSpec = dict[str, Any]  # the keywords of `train`
-# Data of which `held_out` gives the other part, to count errors on; the small one needs no download.
+# Data sets with test data (see `held_out_data`); the small one needs no download.
 TESTED = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
 SMALL_TESTED = "split(data='digits(size=16)', part='train', fraction=0.75)"
 COMPARED = (
-    "our settings were compared by errors of the test images of MNIST, no others were held back, so ours is flattered "
-    "there a little; Fashion-MNIST has what was found on MNIST"
+    "our settings were selected by the error on the test images of MNIST, so our results there are slightly "
+    "optimistic; Fashion-MNIST uses the settings selected on MNIST"
 )
 
 
 class Row(NamedTuple):
-    """Where a run stands in the table: its family, and its setting inside it ("" if there is only one)."""
+    """The row of a run in the table: its family, and its setting in the family ("" if there is only one)."""
 
     family: str
     setting: str = ""
@@ -45,12 +45,12 @@ class Published(NamedTuple):
     """One published number, or range of numbers."""
 
     row: str  # a family, or the name of one of its settings
-    score: str  # as `evaluate` names it
+    score: str  # name of a score of `evaluate`
     value: float | tuple[float, float]  # a pair is a range
-    statistic: str  # what of the published runs this is, one of STATISTICS
+    statistic: str  # of the published runs, one of STATISTICS
     provenance: str  # one of PROVENANCE
-    source: str  # where it stands, in words
-    ratio_to: str = ""  # if given, the value is how many times the statistic of that row it is
+    source: str  # in words
+    ratio_to: str = ""  # if given, the value is the ratio to the statistic of that row
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -65,10 +65,10 @@ class Study(NamedTuple):
     question: str
     runs: Callable[[str], list[RunSpec]]  # of a scale
     row: Callable[[Mapping[str, Any]], Row]  # of a run
-    scores: tuple[str, ...]  # what the table shows, as `evaluate` names it
+    scores: tuple[str, ...]  # names of scores of `evaluate` or `extra`, in the order of the table
     published: tuple[Published, ...]
-    notes: tuple[str, ...] = ()  # in what our runs differ from the paper's
-    extra: Callable[[TrainedModel], Mapping[str, float]] | None = None  # scores that no metric gives
+    notes: tuple[str, ...] = ()  # differences between our runs and those of the paper
+    extra: Callable[[TrainedModel], Mapping[str, float]] | None = None  # further scores of a run
 
     def metrics(self, scale: str) -> list[str]:
         """Return the metrics behind the scores, without those of `extra`; "quick" leaves out slow ones."""
@@ -77,17 +77,17 @@ class Study(NamedTuple):
 
 
 def base_name(data: str) -> str:
-    """The data set without its options and views: "split(data='rooms(size=16)')" is rooms."""
+    """Return the name of a data set without options and views: rooms for "split(data='rooms(size=16)')"."""
     name, options = parse_call(data)
     return base_name(str(options["data"])) if "data" in options else name
 
 
 def held_out_data(data: Dataset) -> Dataset:
-    """The other part of a data set whose part "train" this is."""
+    """Return the test data of a data set whose part "train" this is."""
     part = "validation" if data.name == "split" else "test"
     return load_data(data.name, **{**data.options, "part": part})
 
 
 def settings_text(run: Mapping[str, Any], *names: str) -> str:
-    """ "beta=4" of those names the run has."""
+    """Return text such as "beta=4" for those names that the run has."""
     return ", ".join(f"{name}={run[name]:g}" for name in names if name in run)

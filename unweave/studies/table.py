@@ -65,10 +65,10 @@ class TableRow(NamedTuple):
     family: str
     pooled: bool  # over several settings of the family
     runs: pd.DataFrame
-    names: tuple[str, ...]  # by which published numbers may call it
+    names: tuple[str, ...]  # names under which published numbers refer to it
 
     def values(self, score: str) -> np.ndarray:
-        """What the runs that did not diverge score."""
+        """Return the scores of the runs that did not diverge."""
         if score not in self.runs:
             return np.zeros(0)
         found = self.runs.loc[self.runs["diverged"].isna(), score].astype(float)
@@ -76,7 +76,7 @@ class TableRow(NamedTuple):
 
 
 def table_rows(study: Study, frame: pd.DataFrame) -> list[TableRow]:
-    """The rows in the study's order: each family as a whole, where it has several settings, and each setting."""
+    """Return the rows in the order of the study: each family with several settings, and each setting."""
     places = [study.row(run) for scale in reversed(SCALES) for run in study.runs(scale)]
     order = {name: i for i, name in enumerate(dict.fromkeys(n for p in places for n in (p.family, p.name)))}
     found = []
@@ -95,21 +95,21 @@ def shown_scores(study: Study, frame: pd.DataFrame) -> list[str]:
 
 
 class Comparison(NamedTuple):
-    """One published number, and ours."""
+    """One published number and our result."""
 
     published: Published
     n: int
-    ours: float  # by the published statistic
+    ours: float  # the same statistic of our runs
     low: float
     high: float
     verdict: str
-    note: str = ""  # why there is no ratio
+    note: str = ""  # why the ratio is not defined
 
 
 def compare_with_published(study: Study, found: Sequence[TableRow], scale: str) -> list[Comparison]:
-    """Every published number of a row that was run, in the table's order."""
+    """Compare the published numbers of rows with runs, in the order of the table."""
     by_name = {name: line for line in found for name in line.names}
-    told = []
+    compared = []
     for line in found:
         for published in study.published:
             values = line.values(published.score)
@@ -122,22 +122,22 @@ def compare_with_published(study: Study, found: Sequence[TableRow], scale: str) 
                 ends = (np.nan, np.nan)
             else:
                 ends = (float(values.min()), float(values.max()))
-            said = verdict(published, ours, scale)
-            if said and isinstance(published.value, tuple) and over is None:
+            text = verdict(published, ours, scale)
+            if text and isinstance(published.value, tuple) and over is None:
                 low, high = published.value
                 count = f"{((low <= values) & (values <= high)).sum()} of {len(values)} runs"
-                said += f" ({count})" if said == "inside" else f" ({count} inside)"
-            told.append(Comparison(published, len(values), ours, *ends, said, note))
-    return told
+                text += f" ({count})" if text == "inside" else f" ({count} inside)"
+            compared.append(Comparison(published, len(values), ours, *ends, text, note))
+    return compared
 
 
 def _statistic(name: str, values: np.ndarray) -> float:
-    """What of our runs is compared; with a range or a single published model that is their median."""
+    """Return the statistic of our runs; for a published range or single model it is their median."""
     return float(values.mean() if name == "mean" else values.max() if name == "best" else np.median(values))
 
 
 def _ratio(ours: float, over: TableRow, published: Published) -> tuple[float, str]:
-    """How many times as much as the other row; no number, but why, where that means nothing."""
+    """Return the ratio to the other row, or NaN and the reason if it is not meaningful."""
     others = over.values(published.score)
     if not len(others):
         return float("nan"), f"not a ratio: no score of {over.name}"
@@ -148,7 +148,7 @@ def _ratio(ours: float, over: TableRow, published: Published) -> tuple[float, st
 
 
 def verdict(published: Published, ours: float, scale: str) -> str:
-    """Where ours lies; nothing is said of runs at another scale than the paper's."""
+    """Return how our result compares; "" for runs at another scale than the paper's."""
     low, high = published.interval
     if scale != "full" or not np.isfinite(ours):
         return ""
@@ -158,16 +158,16 @@ def verdict(published: Published, ours: float, scale: str) -> str:
 
 
 def long_table(study: Study, frame: pd.DataFrame) -> pd.DataFrame:
-    """A line for each row and score, with each published number it has."""
+    """Return a table with a line for each row, score and published number."""
     found, scale = table_rows(study, frame), str(frame["scale"].iloc[0])
-    told = compare_with_published(study, found, scale)
+    compared = compare_with_published(study, found, scale)
     rows = []
     for line in found:
         for score in shown_scores(study, frame):
             values = line.values(score)
             ours = {"row": line.name, "score": score, "scale": scale, "n": len(values), **_summary(values)}
-            here = [item for item in told if item.published.row in line.names and item.published.score == score]
-            rows += [ours | _told(item) for item in here] or [ours]
+            here = [item for item in compared if item.published.row in line.names and item.published.score == score]
+            rows += [ours | _comparison(item) for item in here] or [ours]
     return pd.DataFrame(rows)
 
 
@@ -177,7 +177,7 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     return {"median": np.median(values), "min": values.min(), "max": values.max(), "mean": values.mean()}
 
 
-def _told(item: Comparison) -> dict[str, Any]:
+def _comparison(item: Comparison) -> dict[str, Any]:
     published = item.published
     low, high = published.interval
     return {

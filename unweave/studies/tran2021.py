@@ -1,4 +1,4 @@
-"""Tran et al. 2021: content and style from pairs, held apart by total correlation or by averaging over groups."""
+"""Tran et al. 2021: content and style from pairs, separated by total correlation or by averaging over groups."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from unweave.training.sweep import expand
 
 CONTENT = {"sprites": ["shape", "scale"], "rooms": ["object_hue", "scale", "shape"]}
 AVERAGING = ("ml_vae", "gvae")
-LARGER = {"sprites": (4, 8, 16), "rooms": ()}  # images in a group beside pairs; the paper varies them on dSprites
+LARGER = {"sprites": (4, 8, 16), "rooms": ()}  # group sizes besides pairs; the paper varies them on dSprites
 BETAS = (1, 4, 16)
-IMAGES = 64  # a step sees as many of them as 32 pairs, whatever the size of a group
+IMAGES = 64  # per step, for all group sizes
 
 FULL = {"steps": 100_000, "log_every": 1000}
 QUICK = {"steps": 3000, "net": "small", "lr": 1e-3}
-NARROW = {"discriminator_width": 100}  # 1000 takes ten times as long as all the rest of a small model
+NARROW = {"discriminator_width": 100}  # 1000 takes ten times as long as the rest of a small model
 
 
 def _penalised(data: str, grid: Mapping[str, Sequence[float]]) -> list[RunSpec]:
-    """Total correlation with each point of the grid."""
+    """Return runs with total correlation at each point of the grid."""
     pairs = {"supervision": f"match(content={CONTENT[base_name(data)]})", "batch": IMAGES // 2}
     return [{"method": "group_tcvae", "data": data, **run, **pairs} for run in expand(grid, [0])]
 
 
 def _averaged(data: str, betas: Sequence[float], sizes: Sequence[int]) -> list[RunSpec]:
-    """Averaging over groups of each size with each beta."""
+    """Return runs that average over groups of each size, with each beta."""
     content = CONTENT[base_name(data)]
     return [
         {
@@ -56,7 +56,7 @@ def runs(scale: str) -> list[RunSpec]:
 
 
 def row(run: Mapping[str, Any]) -> Row:
-    """Pairs are what the paper compares; larger groups are families of their own."""
+    """Return the row of a run; larger groups are separate families because the paper compares pairs."""
     size = IMAGES // run["batch"]
     larger = f", groups of {size}" if run["method"] in AVERAGING and size > 2 else ""
     return Row(f"{run['method']} on {base_name(run['data'])}{larger}", settings_text(run, "beta", "gamma"))
@@ -66,7 +66,7 @@ TEXT = "section 4.2, of all runs (Fig. 4)"
 
 
 def _claims() -> tuple[Published, ...]:
-    """What the text says of group-tcVAE beside each of the others, of the average and of the best run."""
+    """Return the claims of the text on group-tcVAE relative to each other method, for the mean and the best run."""
     factors: dict[str, tuple[float | tuple[float, float], str]] = {
         "sprites": (2.0, f"{TEXT}: almost doubles"),
         "rooms": ((1.1, math.inf), f"{TEXT}: at least 10 % more"),
@@ -93,13 +93,13 @@ STUDY = Study(
         *_claims(),
     ),
     notes=(
-        "full: three of each of the paper's values (beta 10, 30, 100 of six, its lambda, our gamma, 1, 16, 64 of five) "
-        "and 3 of its 5 seeds; the others with beta 1, 4, 16, 64 images a step throughout; on sprites, where the "
-        "paper varies them, groups of 4, 8 and 16 beside those of 2, with beta 1 and 4",
-        "the others are trained as its equation 1 has them, the content's KL counted once a member (per_member); "
-        "group_tcvae at level inter, for the paper does not say which its figure shows",
-        "the paper names no number of steps (100,000 here) and no groups of dSprites (content shape and scale here); "
-        "those of rooms are its groups of 3D Shapes",
+        "full: three of the paper's six values of beta (10, 30, 100) and of its five values of lambda, our gamma (1, "
+        "16, 64), and 3 of its 5 seeds; the other methods with beta 1, 4, 16; always 64 images per step; on sprites, "
+        "where the paper varies them, also groups of 4, 8 and 16 with beta 1 and 4",
+        "the other methods are trained as in equation 1 of the paper, with the KL of the content counted once per "
+        "member (per_member); group_tcvae at level inter, because the paper does not say which level its figure shows",
+        "the paper does not state the number of steps (here 100,000) nor the groups of dSprites (here content is "
+        "shape and scale); those of rooms are its groups of 3D Shapes",
         "sprites equals dSprites pixel for pixel; rooms is drawn after 3D Shapes, with its factors but not its pixels",
     ),
 )

@@ -57,8 +57,8 @@ def select_runs(
         runs = _only(runs, name, values)
     given = {name: value for name, value in options.items() if value is not None}
     if seeds is not None:
-        alone = {json.dumps({**run, "seed": 0}, sort_keys=True): run for run in runs}
-        runs = [{**run, "seed": seed} for run in alone.values() for seed in seeds]
+        distinct = {json.dumps({**run, "seed": 0}, sort_keys=True): run for run in runs}
+        runs = [{**run, "seed": seed} for run in distinct.values() for seed in seeds]
     if path is not None:
         runs = _found_at(runs, Path(path))
     return [{**run, **given} for run in runs]

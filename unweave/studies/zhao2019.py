@@ -1,4 +1,4 @@
-"""Zhao et al. 2019 (InfoVAE): which divergence brings the codes of all images to the prior, and what it costs."""
+"""Zhao et al. 2019 (InfoVAE): divergences between the aggregate posterior and the prior."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unweave.evaluation.prior_match import Classifier, aggregate_posterior_metri
 from unweave.model import TrainedModel
 from unweave.studies.study import SMALL_TESTED, Published, Row, RunSpec, Study, base_name, held_out_data, settings_text
 
-# The weight of an MMD, which has no unit, and of a divergence in nats are not the same thing.
+# The weights of an MMD, which has no unit, and of a divergence in nats are not comparable.
 MODELS: tuple[RunSpec, ...] = (
     {"method": "vae"},
     {"method": "aae"},
@@ -21,14 +21,14 @@ MODELS: tuple[RunSpec, ...] = (
     {"method": "info_vae", "divergence": "stein", "alpha": 0, "lambda_": 10},
     {"method": "info_vae", "divergence": "adversarial", "alpha": 0, "lambda_": 10},
 )
-# No KL of single codes: the paper's own models, of which it tells the likelihood.
+# Without the KL of single codes: the models of the paper with published likelihoods.
 FREE: tuple[RunSpec, ...] = (
     {"method": "info_vae", "divergence": "mmd", "alpha": 1, "lambda_": 1000},
     {"method": "info_vae", "divergence": "stein", "alpha": 1, "lambda_": 10},
     {"method": "info_vae", "divergence": "adversarial", "alpha": 1, "lambda_": 10},
 )
 DATA = {"sprites": MODELS, "mnist(part='train')": (*MODELS, *FREE)}
-FACTORS = ("digit", "shape")  # what a classifier tells
+FACTORS = ("digit", "shape")  # predicted by the classifier
 LABELS = (100, 1000)
 
 FULL: RunSpec = {"steps": 60_000, "batch": 64, "log_every": 1000}
@@ -50,12 +50,12 @@ def row(run: Mapping[str, Any]) -> Row:
 
 @lru_cache(maxsize=2)
 def _classifier(data: Dataset) -> Classifier:
-    """One for all runs on a data set."""
+    """Return the classifier for all runs on a data set."""
     return fit_classifier(data, next(name for name in FACTORS if name in data.factor_names))
 
 
 def scores(run: TrainedModel) -> dict[str, float]:
-    """What the table shows of a run, and how far the classifier of its samples can be trusted."""
+    """Return the scores of a run, and the error of the classifier of its samples."""
     classifier = _classifier(run.data)
     found = aggregate_posterior_metrics(run.representation, run.data, classifier, labels=LABELS)
     return {
@@ -70,7 +70,7 @@ def scores(run: TrainedModel) -> dict[str, float]:
 
 
 def _held_out_nll(run: TrainedModel) -> float:
-    """Of a tenth of the images that were not trained on, 1,000 of MNIST: it takes a hundred times their encoding."""
+    """Return the mean -log p(x) of a tenth of the test images, because it takes a hundred times as long as encoding."""
     other = held_out_data(run.data)
     return float(marginal_nll(run, other, num_samples=other.size // 10).mean())
 
@@ -87,25 +87,25 @@ LIKELIHOODS = {
 STUDY = Study(
     name="zhao2019",
     paper="Zhao, Song and Ermon, InfoVAE: Balancing Learning and Inference in Variational Autoencoders, AAAI 2019",
-    question="Which divergence brings the codes of all images closest to the prior, and do samples and labels gain by "
-    "it?",
+    question="Which divergence matches the aggregate posterior best with the prior, and does this improve samples and "
+    "classification?",
     runs=runs,
     row=row,
     scores=("mmd_x1000", "log_det", "squared_error", "class_kl", *(f"error_{count}" for count in LABELS), "nll"),
     published=tuple(Published(name, "nll", v, "one model", "recalled", SOURCE) for name, v in LIKELIHOODS.items()),
     extra=scores,
     notes=(
-        "mmd x1000: squared, unbiased, of codes z drawn from q(z|x) to as many draws of the prior, in thousandths; log "
-        "det: of the covariance of these codes; both are 0 if the codes fill the prior",
-        "squared error: of the images decoded from these codes, summed over pixels, 0 at best",
-        "class kl: nats between the classes of decoded samples of the prior, as a network trained on the data tells "
-        "them, and those of the data, 0 at best; error 100, error 1000: per cent of classes told wrong from the means "
-        "of codes by an SVM with so many labels",
-        "nll: -log p(x) in nats of 1,000 images that were not trained on, black or white drawn for every pixel, by "
-        "annealed importance sampling; not of sprites, all of which are trained on",
-        "of the paper only likelihoods are here, as recalled, beside models without a KL of single codes (alpha 1); "
-        "its finding, as a survey tells it: MMD does as well as Stein and adversarial training or better",
+        "mmd x1000: unbiased squared MMD between samples z of q(z|x) and as many samples of the prior, times 1,000; "
+        "log det: of the covariance of these codes; both are 0 if the aggregate posterior equals the prior",
+        "squared error: of the images decoded from these codes, summed over pixels",
+        "class kl: KL in nats between the classes of decoded samples of the prior, predicted by a network trained on "
+        "the data, and those of the data; error 100, error 1000: test error in per cent of an SVM on posterior means "
+        "with this number of labels",
+        "nll: -log p(x) in nats of 1,000 binarised test images, by annealed importance sampling; not for sprites, "
+        "which has no test images",
+        "only likelihoods of the paper are given, as recalled, for models without the KL of single codes (alpha 1); "
+        "its finding, according to a survey: MMD is as good as Stein and adversarial training or better",
         "full: 60,000 steps of 64 images, five seeds; data, network, weights and steps are ours",
-        "quick: 1,797 small digits in 16 x 16; 1,000 steps, one rate of 1e-3 for all players",
+        "quick: 1,797 digits of 16 x 16 pixels; 1,000 steps, learning rate 1e-3 for all players",
     ),
 )
