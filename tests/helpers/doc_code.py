@@ -21,7 +21,8 @@ INDENTED = re.compile(r"^ {4}(?:\$ )?(unweave .*)$", re.MULTILINE)
 
 def commands(text):
     """Return every `unweave ...` command of a page: in code blocks, indented, and in inline code."""
-    shell = [body.replace("\\\n", " ") for language, body in BLOCK.findall(text) if language != "python"]
+    blocks = [body for language, body in BLOCK.findall(text) if language not in ("python", "markdown")]
+    shell = [body.replace("\\\n", " ") for body in blocks]
     lines = [line.strip().removeprefix("$ ") for body in shell for line in body.splitlines()]
     prose = BLOCK.sub("", text)
     found = [line for line in lines if line.startswith("unweave ")]

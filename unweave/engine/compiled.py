@@ -27,7 +27,7 @@ except ImportError:  # not on Windows
 from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, update_copies
 from unweave.engine.fx_passes.float64_sums import sum_in_float64
 from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
-from unweave.engine.loop import StopFunction, TrainStep, train_step
+from unweave.engine.loop import Engine, TrainStep, train_step
 from unweave.engine.program import Program, State
 from unweave.engine.torch_private import private_names
 
@@ -122,7 +122,7 @@ def _without_arguments() -> Iterator[None]:
         sys.argv = kept
 
 
-class CompiledEngine:
+class CompiledEngine(Engine):
     """Runs the training steps as one compiled program, on CUDA as one captured graph."""
 
     def __init__(
@@ -141,7 +141,7 @@ class CompiledEngine:
         self.inputs, copies = step_inputs(program, self.state, self.sums)
         module = record(program, self.state, self.sums, train_step, exact=exact)
         self.step = self._compile(module, backend)
-        self.replay = self._capture() if capture and program.seed.is_cuda else self._run_once
+        self.step_once = self._capture() if capture and program.seed.is_cuda else self._run_once
         # Recording and warming up are real steps on these tensors: restore their values.
         for (_, tensor), (_, value) in zip(self.state.tensors(), state.tensors(), strict=True):
             tensor.copy_(value)
@@ -192,18 +192,3 @@ class CompiledEngine:
     def start_sums(self) -> None:
         for total in self.sums.values():
             total.zero_()
-
-    def advance(self, steps: int, stop: StopFunction | None = None) -> int:
-        """Run `steps` training steps, or fewer if `stop` returns True after one of them; return how many."""
-        for done in range(steps):
-            if done and stop and stop():
-                return done
-            self.program.next_batches()
-            self.replay()
-        return steps
-
-    def run(self, steps: int) -> dict[str, float]:
-        """Run `steps` training steps and return the mean of each logged quantity."""
-        self.start_sums()
-        self.advance(steps)
-        return {name: float(total) / steps for name, total in self.sums.items()}

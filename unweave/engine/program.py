@@ -1,4 +1,4 @@
-"""What is fixed during a run (Program) and what changes with every step (State)."""
+"""The constants of a run (Program) and what changes with every step (State)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Schedule = float | tuple[float, float, float, float]  # a constant, or (start, e
 
 
 class Program(NamedTuple):
-    """A run's constants. Tensors in here may differ between replicas; the rest shapes the step."""
+    """Constants of a run. Tensors may differ between replicas; everything else shapes the step."""
 
     method: Method
     sample: Callable[..., Batch]  # (key, batch size[, the run's own seed])
@@ -25,27 +25,27 @@ class Program(NamedTuple):
     seed: Tensor
     hyper: Tensor  # one schedule row per field of method.Hyper
     optimizers: Mapping[str, Optimizer]
-    parameter_names: Mapping[str, list[str]]  # the parameters each player moves
+    parameter_names: Mapping[str, list[str]]  # of the parameters that each player updates
     precision: str = "float32"  # "float32", "tf32" or "bf16"
-    max_step: Tensor | None = None  # the step after which nothing moves
-    run: Tensor | None = None  # the run's own seed in every stage: it says which observations are labelled
+    max_step: Tensor | None = None  # the step after which the state does not change
+    run: Tensor | None = None  # seed of the run, the same in every stage; it selects the labelled observations
 
     def constants(self) -> list[Tensor]:
-        """Every tensor a replica may have a value of its own for, in a fixed order."""
+        """Return the tensors that may differ between replicas, in a fixed order."""
         rates = [t for o in self.optimizers.values() for t in (o.lr, o.clip)]
         return [t for t in (self.seed, self.hyper, *rates, self.max_step, self.run) if t is not None]
 
     def next_batches(self) -> None:
-        """Before every step: a sampler whose batches come from the host puts them in place."""
-        if ahead := getattr(self.sample, "load_next", None):
-            ahead()
+        """Load the batches of the next step, if the sampler prepares them on the host."""
+        if load_next := getattr(self.sample, "load_next", None):
+            load_next()
 
     def with_constants(self, values: Iterator[Tensor]) -> Program:
-        """The same program with other constants, from an iterator in the order of `constants`."""
+        """Return the program with other constants, in the order of `constants`."""
         seed, hyper = next(values), next(values)
         optimizers = {
-            player: own._replace(lr=next(values), clip=None if own.clip is None else next(values))
-            for player, own in self.optimizers.items()
+            player: optimizer._replace(lr=next(values), clip=None if optimizer.clip is None else next(values))
+            for player, optimizer in self.optimizers.items()
         }
         max_step = None if self.max_step is None else next(values)
         run = None if self.run is None else next(values)
@@ -53,7 +53,7 @@ class Program(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything a step changes, and so everything a checkpoint holds."""
+    """Everything that a step changes and a checkpoint contains."""
 
     params: dict[str, Tensor]
     buffers: dict[str, Tensor]
@@ -61,7 +61,7 @@ class State(NamedTuple):
     step: Tensor
 
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Every tensor with a name that says where it lives, in a fixed order."""
+        """Yield every tensor with a unique name, in a fixed order."""
         yield "step", self.step
         yield from ((f"params/{n}", t) for n, t in self.params.items())
         yield from ((f"buffers/{n}", t) for n, t in self.buffers.items())
@@ -71,7 +71,7 @@ class State(NamedTuple):
             yield from ((f"square/{player}/{i}", t) for i, t in enumerate(memory.square))
 
     def filled(self, values: Iterator[Tensor]) -> State:
-        """A State of the same form, filled from an iterator in the order of `tensors`."""
+        """Return a state of the same form with other tensors, in the order of `tensors`."""
         step = next(values)
         params = {n: next(values) for n in self.params}
         buffers = {n: next(values) for n in self.buffers}
@@ -83,30 +83,22 @@ class State(NamedTuple):
         return State(params, buffers, moments, step)
 
     def clone(self) -> State:
-        return State(
-            {n: t.clone() for n, t in self.params.items()},
-            {n: t.clone() for n, t in self.buffers.items()},
-            {
-                p: Moments([t.clone() for t in m.mean], [t.clone() for t in m.square], m.updates.clone())
-                for p, m in self.moments.items()
-            },
-            self.step.clone(),
-        )
+        return self.filled(t.clone() for _, t in self.tensors())
 
 
 def schedule_row(value: Schedule, device: torch.device | str = "cpu") -> Tensor:
-    """(start, end, steps, begin); a constant starts where it ends."""
+    """Return (start, end, steps, begin); a constant has equal start and end."""
     row = value if isinstance(value, tuple) else (value, value, 1.0, 0.0)
     return torch.tensor(row, dtype=torch.float32, device=device)
 
 
 def at_step(rows: Tensor, step: Tensor) -> Tensor:
-    """The value of each schedule row at this step."""
+    """Return the value of each schedule row at this step."""
     return linear(step, rows[..., 0], rows[..., 1], rows[..., 2], rows[..., 3])
 
 
 def initial_state(method: Method) -> State:
-    """A copy of the method's parameters and buffers, with an optimizer that remembers nothing."""
+    """Return a copy of the method's parameters and buffers with zero optimizer moments."""
     params = {n: p.detach().clone() for n, p in method.named_parameters()}
     buffers = {n: b.detach().clone() for n, b in method.named_buffers()}
     device = next(iter(params.values())).device
@@ -118,7 +110,7 @@ def initial_state(method: Method) -> State:
 
 
 def draw_noise(method: Method, key: Tensor, batch: int) -> dict[str, Tensor]:
-    """Each noise the method asked for, from its own stream."""
+    """Draw each noise that the method declares from its own stream."""
     sizes = {"B": batch, "Z": method.latents}
 
     def draw(name: str, noise: Noise) -> Tensor:

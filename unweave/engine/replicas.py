@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,8 +23,8 @@ from torch.func import vmap
 
 from unweave.contract import Out
 from unweave.engine.compiled import CompiledEngine
-from unweave.engine.loop import LoopEngine, StopFunction, TrainStep, compute_losses, train_step
-from unweave.engine.optim import Moments
+from unweave.engine.loop import Engine, LoopEngine, StopFunction, TrainStep, compute_losses, train_step
+from unweave.engine.optim import broadcast
 from unweave.engine.program import Program, State
 from unweave.engine.torch_private import missing_name
 from unweave.errors import UserNotice
@@ -43,27 +43,6 @@ class Progressed(NamedTuple):
     diverged: bool
 
 
-class Fleet(Protocol):
-    """Replicas that train together.
-
-    A record is the run of steps over which logged quantities are averaged; `fresh` names the replicas whose record
-    starts with this call (None: all). `sums` and `restore_sums` carry an unfinished record into a checkpoint and back.
-    A fleet that `freezes` keeps the last finite state of a replica that diverges.
-    """
-
-    freezes: bool
-
-    def run(
-        self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
-    ) -> list[Progressed]: ...
-
-    def states(self) -> list[State]: ...
-
-    def sums(self, k: int) -> dict[str, Tensor]: ...
-
-    def restore_sums(self, k: int, sums: dict[str, Tensor], first_step: int) -> None: ...
-
-
 def stack_programs(programs: Sequence[Program]) -> Program:
     """Stack the programs of R replicas into one."""
     first = programs[0]
@@ -77,29 +56,13 @@ def stack_programs(programs: Sequence[Program]) -> Program:
 
 def stack_states(states: Sequence[State]) -> State:
     """Stack the states of R replicas into one."""
-    first = states[0]
-
-    def memory(player: str) -> Moments:
-        mine = [s.moments[player] for s in states]
-        columns = [[torch.stack(t) for t in zip(*(getattr(m, n) for m in mine))] for n in ("mean", "square")]
-        return Moments(columns[0], columns[1], torch.stack([m.updates for m in mine]))
-
-    return State(
-        {n: torch.stack([s.params[n] for s in states]) for n in first.params},
-        {n: torch.stack([s.buffers[n] for s in states]) for n in first.buffers},
-        {player: memory(player) for player in first.moments},
-        torch.stack([s.step for s in states]),
-    )
+    columns = zip(*((t for _, t in state.tensors()) for state in states), strict=True)
+    return states[0].filled(torch.stack(column) for column in columns)
 
 
 def replica_state(state: State, k: int) -> State:
     """Return the state of replica k, as views."""
-    return State(
-        {n: t[k] for n, t in state.params.items()},
-        {n: t[k] for n, t in state.buffers.items()},
-        {p: Moments([t[k] for t in m.mean], [t[k] for t in m.square], m.updates[k]) for p, m in state.moments.items()},
-        state.step[k],
-    )
+    return state.filled(t[k] for _, t in state.tensors())
 
 
 def compute_losses_vmapped(program: Program, state: State, phase: int) -> Out:
@@ -121,21 +84,24 @@ def freeze_finished(train_step: TrainStep) -> TrainStep:
 
     def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
         after, logs = train_step(program, state)
-        moves = state.step < program.max_step  # type: ignore[operator]
+        changes = state.step < program.max_step  # type: ignore[operator]
         for value in logs.values():
-            moves = moves & value.isfinite()
-        moves = no_fuse(moves)
+            changes = changes & value.isfinite()
+        changes = no_fuse(changes)
         pairs = zip(state.tensors(), after.tensors(), strict=True)
-        kept = (_where(moves, new, old) for (_, old), (_, new) in pairs)
-        return state.filled(kept), {name: torch.where(moves, value, 0.0) for name, value in logs.items()}
+        kept = (_where(changes, new, old) for (_, old), (_, new) in pairs)
+        return state.filled(kept), {name: torch.where(changes, value, 0.0) for name, value in logs.items()}
 
     return step
 
 
-def _where(moves: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    if new is old:
-        return old
-    return torch.where(moves.reshape(moves.shape + (1,) * (new.dim() - moves.dim())), new, old)
+def _where(changes: Tensor, new: Tensor, old: Tensor) -> Tensor:
+    return old if new is old else torch.where(broadcast(changes, new), new, old)
+
+
+# A record is the steps over which logged quantities are averaged. `fresh` in `run` are the replicas whose record starts
+# with this call (None: all). `sums` and `restore_sums` carry an unfinished record into a checkpoint and back. A fleet
+# that `freezes` keeps the last finite state of a replica that diverges.
 
 
 class BatchedFleet:
@@ -156,7 +122,7 @@ class BatchedFleet:
                 return freeze_finished(train_step_vmapped)(program, state)
 
         if engine == "loop":
-            self.engine: LoopEngine | CompiledEngine = LoopEngine(program, state, step)
+            self.engine: Engine = LoopEngine(program, state, step)
         else:
             backend = "none" if engine == "traced" else "inductor"
             self.engine = CompiledEngine(program, state, step, capture=engine == "graph", backend=backend, exact=full)
@@ -256,6 +222,9 @@ class LoopFleet:
         self.first_steps[k] = first_step
 
 
+Fleet = BatchedFleet | LoopFleet
+
+
 def resolve_engine(engine: str, device: torch.device | str) -> str:
     """Return the engine to use: "auto" is the captured graph on CUDA and the loop elsewhere.
 
@@ -270,9 +239,7 @@ def resolve_engine(engine: str, device: torch.device | str) -> str:
     return engine
 
 
-def make_engine(
-    program: Program, state: State, engine: str = "auto", step: TrainStep = train_step
-) -> LoopEngine | CompiledEngine:
+def make_engine(program: Program, state: State, engine: str = "auto", step: TrainStep = train_step) -> Engine:
     """Return the engine that trains one run; `engine` is auto, loop, compiled or graph."""
     engine = resolve_engine(engine, program.seed.device)
     if engine == "loop":

@@ -1,4 +1,4 @@
-"""The regularised incomplete beta function and its derivative, which torch lacks."""
+"""The regularised incomplete beta function and its derivative, which torch does not have."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _TERMS = 32  # of the continued fraction: 1e-9 in double precision for a from 0.
 
 
 def betainc(a: float, b: float, x: Tensor, rest: Tensor | None = None) -> Tensor:
-    """I_x(a, b), the probability that a Beta(a, b) variable is below x; x in 0..1, elementwise.
+    """Return I_x(a, b), the probability that a Beta(a, b) variable is below x; x in 0..1, elementwise.
 
-    `rest` is 1 - x from somebody who knows it better than the difference does: near x = 1 the derivative hangs on it.
+    `rest` is 1 - x, if it is known more precisely than by subtraction: the derivative near x = 1 depends on it.
     """
     return _Betainc.apply(x, 1.0 - x if rest is None else rest, float(a), float(b))  # type: ignore[no-any-return]
 
 
 def beta_density(a: float, b: float, x: Tensor, rest: Tensor) -> Tensor:
-    """x^(a-1) (1-x)^(b-1) / B(a, b), the derivative of I_x(a, b)."""
+    """Return x^(a-1) (1-x)^(b-1) / B(a, b), the derivative of I_x(a, b)."""
     return ((a - 1.0) * x.log() + (b - 1.0) * rest.log() - _log_beta(a, b)).exp()
 
 
 class _Betainc(torch.autograd.Function):
-    """A fraction of many terms forwards, a closed form backwards."""
+    """Continued fraction with its gradient in closed form."""
 
     generate_vmap_rule = True
 
@@ -44,9 +44,9 @@ class _Betainc(torch.autograd.Function):
 
 
 def _fraction(x: Tensor, rest: Tensor, a: float, b: float) -> Tensor:
-    """The continued fraction of DLMF 8.17.22, from its last term upwards.
+    """Evaluate the continued fraction of DLMF 8.17.22, from its last term.
 
-    It converges fast below the mean; above it I_x(a, b) = 1 - I_(1-x)(b, a) is taken instead.
+    It converges fast below the mean; above it I_x(a, b) = 1 - I_(1-x)(b, a) is used.
     """
     above = x > (a + 1.0) / (a + b + 2.0)
     y = torch.where(above, rest, x)

@@ -1,7 +1,7 @@
-"""Pictures as colours times layers: the shares of each layer in each pixel are stored, the colours are given.
+"""Render images as colours times layers; the share of each layer in each pixel is stored.
 
-On CUDA one kernel reads the stored bytes and writes the picture: a batched product of so small matrices costs more
-than the whole first layer of a network, and so does writing the layers as numbers before it.
+On CUDA one kernel reads the stored bytes and writes the images: a batched product of such small matrices takes longer
+than the first layer of a network, and so does converting the layers to floats.
 
 Shape letters: N stored views, B batch, C channels, L layers, P pixels.
 """
@@ -39,7 +39,7 @@ def _(layers: Tensor, view: Tensor, colours: Tensor, unit: float, zero: float) -
 
 @_blend_kernel.register_vmap
 def _(info: Any, in_dims: tuple, layers: Tensor, view: Tensor, colours: Tensor, unit: float, zero: float) -> tuple:
-    """Mapped batches become one batch. The store is the same for all."""
+    """Run vmapped batches as one batch; they share the store."""
     R = info.batch_size
     each = [
         value.expand(R, *value.shape) if dim is None else value.movedim(dim, 0)
@@ -50,7 +50,7 @@ def _(info: Any, in_dims: tuple, layers: Tensor, view: Tensor, colours: Tensor, 
 
 
 def blend(layers_NLP: Tensor, view_B: Tensor, colours_BCL: Tensor, *, unit: float, zero: float) -> Tensor:
-    """Pictures [B, C, P] in 0..1, float32. A layer's value v is stored as the byte `unit` v + `zero`."""
+    """Return images [B, C, P] in 0..1, float32. A layer's value v is stored as the byte `unit` v + `zero`."""
     if HAS_TRITON and layers_NLP.is_cuda:
         return _blend_kernel(layers_NLP, view_B.contiguous(), colours_BCL.contiguous(), unit, zero)
     shares_BLP = (layers_NLP[view_B].float() - zero) * (1.0 / unit)

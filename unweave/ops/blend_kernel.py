@@ -1,4 +1,4 @@
-"""The Triton kernel of `blend`: a tile of pixels of one picture, all its channels."""
+"""The Triton kernel of `blend`; each program computes a tile of pixels of one image, all channels."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def blend_kernel(
     C: tl.constexpr, L: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_P: tl.constexpr,
 ) -> None:  # fmt: skip
     """out[c, p] = sum over layers of colours[c, l] * (layers[view, l, p] - zero) * scale, between 0 and 1."""
-    picture = tl.program_id(0).to(tl.int64)
+    image = tl.program_id(0).to(tl.int64)
     p, c = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P), tl.arange(0, BLOCK_C)
-    store = layers + tl.load(view + picture).to(tl.int64) * (L * P)
+    store = layers + tl.load(view + image).to(tl.int64) * (L * P)
     total = tl.zeros((BLOCK_C, BLOCK_P), dtype=tl.float32)
     for layer in tl.static_range(L):
         share = (tl.load(store + layer * P + p, mask=p < P, other=0).to(tl.float32) - zero) * scale
-        colour = tl.load(colours + (picture * C + c) * L + layer, mask=c < C, other=0.0)
+        colour = tl.load(colours + (image * C + c) * L + layer, mask=c < C, other=0.0)
         total += colour[:, None] * share[None, :]
     total = tl.minimum(tl.maximum(total, 0.0), 1.0)
-    tl.store(out + (picture * C + c)[:, None] * P + p[None, :], total, mask=(c < C)[:, None] & (p < P)[None, :])
+    tl.store(out + (image * C + c)[:, None] * P + p[None, :], total, mask=(c < C)[:, None] & (p < P)[None, :])

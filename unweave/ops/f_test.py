@@ -1,4 +1,4 @@
-"""How surely the members of two classes differ, coordinate by coordinate: the F statistic of two groups.
+"""The F statistic of two classes, for each coordinate.
 
 Shape letters: B classes, G members of each, Z coordinates, P pairs of classes.
 """
@@ -12,38 +12,37 @@ from torch import Tensor
 
 from unweave.ops.beta import betainc
 
-_LEAST = 1e-37, 1e-5  # of both shares: beyond, the logarithm or its derivative overflows
-_NOTHING = 1e-30  # added where all members of two classes are one point
+_SMALLEST = 1e-37, 1e-5  # of both shares: below, the logarithm or its derivative overflows
+_EPS = 1e-30  # for classes whose members are all equal
 
 
 class Pairs(NamedTuple):
-    """Every two classes, each once, and the parts of their squared deviations from the middle; they add up to 1."""
+    """All pairs of classes, and the shares of their squared deviations between and within classes; they sum to 1."""
 
     between_PZ: Tensor  # F / (F + 2G - 2)
     within_PZ: Tensor  # (2G - 2) / (F + 2G - 2)
-    first_P: Tensor  # which classes
+    first_P: Tensor  # indices of the classes
     second_P: Tensor
 
 
 def class_pairs(z_BGZ: Tensor) -> Pairs:
-    """Between- and within-class deviations of every two classes."""
+    """Return the deviations between and within all pairs of classes."""
     classes, members, _ = z_BGZ.shape
     mean_BZ = z_BGZ.mean(1)
     spread_BZ = (z_BGZ - mean_BZ[:, None]).square().sum(1)
     i_P, j_P = torch.triu_indices(classes, classes, 1, device=z_BGZ.device).unbind()
-    between_PZ = 0.5 * members * (mean_BZ[i_P] - mean_BZ[j_P]).square()  # each mean is half of that from the middle
+    between_PZ = 0.5 * members * (mean_BZ[i_P] - mean_BZ[j_P]).square()
     within_PZ = spread_BZ[i_P] + spread_BZ[j_P]
-    total_PZ = between_PZ + within_PZ + _NOTHING
+    total_PZ = between_PZ + within_PZ + _EPS
     return Pairs(between_PZ / total_PZ, within_PZ / total_PZ, i_P, j_P)
 
 
 def best_probabilities(pairs: Pairs, members: int, d: int) -> Tensor:
-    """P(F' < F) in the d coordinates where it is largest [P, d]: how rare so large a difference is among equals.
+    """Return P(F' < F) in the d coordinates where it is largest [P, d]; F' has 1 and 2G - 2 degrees of freedom.
 
-    F' has 1 and 2G - 2 degrees of freedom. The largest shares have the largest probabilities, and still differ where
-    these all round to one.
+    The largest shares have the largest probabilities, and still differ if the probabilities all round to one.
     """
     between_Pd, best_Pd = pairs.between_PZ.topk(d, dim=1)
     within_Pd = pairs.within_PZ.detach().gather(1, best_Pd)
-    between_Pd = between_Pd.clamp(_LEAST[0], 1.0 - _LEAST[1])
-    return betainc(0.5, members - 1.0, between_Pd, within_Pd.clamp(_LEAST[1], 1.0))
+    between_Pd = between_Pd.clamp(_SMALLEST[0], 1.0 - _SMALLEST[1])
+    return betainc(0.5, members - 1.0, between_Pd, within_Pd.clamp(_SMALLEST[1], 1.0))

@@ -1,11 +1,10 @@
-"""Stride-2 convolutions with a replica axis: many models' layers in one launch.
+"""Stride-2 convolutions with a replica axis: the layers of many models in one kernel launch.
 
-`convolve` is an ordinary stack of one model's convolutions, with biases and ReLUs. Under `torch.func.vmap` over
-models the replicas become the leading axis of one call, so whoever maps a module over stacked parameters lands here
-without the module knowing.
+`convolve` computes a stack of convolutions of one model, with biases and ReLUs. Under `torch.func.vmap` over models the
+replicas become the leading axis of one call.
 
-Every pass is `down`, `up` or `gradient` (see `kernels.py`): by Triton on CUDA, else as patches and one batched
-matrix product, which is also what the kernels are tested against.
+Every pass is `down`, `up` or `gradient` (see `kernels.py`). They are Triton kernels on CUDA; elsewhere they are patches
+and one batched matrix product, with which the kernels are compared in tests.
 
 Shape letters: R replicas, B batch, H and W the larger sides, h = H/2 and w = W/2, C channels of the larger image,
 S of the smaller one, k kernel side (2, or 4 with padding 1). Weights are [R, S, C, k, k] for both layers.
@@ -23,17 +22,17 @@ from torch import Tensor
 from unweave.ops.conv import col2im, im2col
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
-_WIDEST = 128  # channels up to which one tile holds them all
-_FEW = 4  # channels of an image up to which all its taps are few enough to write down and add up
+_MAX_CHANNELS = 128  # that fit into one tile
+_FEW_CHANNELS = 4  # of an image, up to which storing and adding all taps is faster
 
 
 def pack(weight_RSCkk: Tensor, dtype: torch.dtype) -> Tensor:
-    """[R, k, k, C, S]: taps and channels of the window in the order they have in an image."""
+    """Return the weights as [R, k, k, C, S], with taps and channels in the order of an image."""
     return weight_RSCkk.permute(0, 3, 4, 2, 1).to(dtype).contiguous()
 
 
 def _by_kernel(image: Tensor, packed: Tensor) -> bool:
-    return HAS_TRITON and image.is_cuda and max(packed.shape[3:]) <= _WIDEST
+    return HAS_TRITON and image.is_cuda and max(packed.shape[3:]) <= _MAX_CHANNELS
 
 
 def _power(n: int, least: int = 16) -> int:
@@ -41,7 +40,7 @@ def _power(n: int, least: int = 16) -> int:
 
 
 def _precision() -> str:
-    """How a float32 product may be rounded: as torch was told for matrix products."""
+    """Return how float32 products may be rounded, as set in torch for matrix products."""
     return "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
@@ -96,9 +95,9 @@ def _(small: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool, pre
 
 
 def _parts(R: int, M: int, k: int, C: int, dtype: torch.dtype) -> int:
-    """Into how many parts the rows are split, so that a few models fill the device as well as many.
+    """Return into how many parts the rows are split, so that few models use the whole device too.
 
-    In full precision it does not depend on how many: a model's sums are then the same whoever is trained beside it.
+    In float32 it does not depend on R: then the sums of a model do not depend on the other models.
     """
     if dtype == torch.float32:
         return max(1, min(16, M // 256))
@@ -134,7 +133,7 @@ def _(big: Tensor, small: Tensor, k: int, precision: str) -> Tensor:
 
 
 def down(big_RBHWC: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool) -> Tensor:
-    """Every window's sum [R, B, h, w, S]. An empty bias or gate is none."""
+    """Return the weighted sum of every window [R, B, h, w, S]. An empty bias or gate is not applied."""
     if _by_kernel(big_RBHWC, packed):
         return _down_kernel(big_RBHWC.contiguous(), packed, bias, gate, relu, _precision())
     R, B, H, W, _ = big_RBHWC.shape
@@ -144,8 +143,8 @@ def down(big_RBHWC: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bo
 
 
 def up(small_RBhwS: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: bool) -> Tensor:
-    """Every pixel spread over its window, overlaps added, [R, B, H, W, C]. An empty bias or gate is none."""
-    if _by_kernel(small_RBhwS, packed) and packed.shape[3] > _FEW:
+    """Return the sum of the windows of all pixels [R, B, H, W, C]. An empty bias or gate is not applied."""
+    if _by_kernel(small_RBhwS, packed) and packed.shape[3] > _FEW_CHANNELS:
         return _up_kernel(small_RBhwS.contiguous(), packed, bias, gate, relu, _precision())
     R, B, h, w, S = small_RBhwS.shape
     taps = torch.bmm(small_RBhwS.reshape(R, -1, S), packed.flatten(1, 3).transpose(1, 2))
@@ -162,7 +161,7 @@ def _finish(out: Tensor, bias_RO: Tensor, gate: Tensor, relu: bool) -> Tensor:
 
 
 def gradient(big_RBHWC: Tensor, small_RBhwS: Tensor, packed: Tensor) -> Tensor:
-    """Of the weights [R, S, C, k, k], in float32."""
+    """Return the gradient of the weights [R, S, C, k, k], in float32."""
     k = packed.shape[1]
     R, B, h, w, S = small_RBhwS.shape
     if _by_kernel(big_RBHWC, packed):
@@ -173,14 +172,14 @@ def gradient(big_RBHWC: Tensor, small_RBhwS: Tensor, packed: Tensor) -> Tensor:
 
 
 class Layer(NamedTuple):
-    """What a layer does: from the larger image to the smaller (`shrink`) or back, then a ReLU or none."""
+    """A layer from the larger image to the smaller (`shrink`) or back, optionally with a ReLU."""
 
     shrink: bool
     relu: bool
 
 
 class _Stack(torch.autograd.Function):
-    """Layers of R models, one after the other. Gives every layer's output; only the last one has a gradient."""
+    """Layers of R models in sequence. Returns the output of every layer; only the last one has a gradient."""
 
     @staticmethod
     def forward(plan: tuple[Layer, ...], image: Tensor, *parameters: Tensor) -> tuple[Tensor, ...]:
@@ -216,7 +215,7 @@ class _Stack(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, plan: tuple[Layer, ...], *tensors: Tensor) -> tuple:
-        """Mapped models become replicas of one call."""
+        """Run vmapped models as replicas of one batched call."""
         folded = []
         for tensor, dim in zip(tensors, in_dims[1:], strict=True):
             wide = tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
@@ -226,7 +225,7 @@ class _Stack(torch.autograd.Function):
 
 
 def convolve(x_BCHW: Tensor, plan: Sequence[Layer], parameters: Sequence[Tensor]) -> Tensor:
-    """Stride-2 convolutions (or transposed ones) of one model in a row; `parameters` are weight, bias, weight, ..."""
+    """Apply stride-2 convolutions or transposed ones of one model; `parameters` are weight, bias, weight, ..."""
     if torch.is_autocast_enabled(x_BCHW.device.type):
         x_BCHW = x_BCHW.to(torch.get_autocast_dtype(x_BCHW.device.type))
     outputs = _Stack.apply(tuple(plan), x_BCHW.permute(0, 2, 3, 1)[None], *(p[None] for p in parameters))
