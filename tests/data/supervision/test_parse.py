@@ -108,7 +108,7 @@ NEEDS |= {"match": ("pair", "shared"), "triplets": ("positive",), "rank": ("orde
 @pytest.mark.parametrize(
     "data, text, argument, value",
     [
-        (DIGITS, "pairs(k=1)", "supervision", "pairs(k=1)"),
+        (DIGITS, "pairs(k=1)", "data", "digits"),
         (GRID, "pairs(k=0)", "k", 0),
         (GRID, "pairs(k=4)", "k", 4),
         (GRID, "pairs(k=True)", "k", True),
@@ -163,7 +163,7 @@ NEEDS |= {"match": ("pair", "shared"), "triplets": ("positive",), "rank": ("orde
         (GRID, "triplets(by=['shape', 'scale', 'angle'])", "supervision", "grid"),
         (GRID, "rank(factor='colour')", "factor", "colour"),
         (GRID, "rank(factor=['shape', 'scale'])", "factor", ["shape", "scale"]),
-        (GRID, "clips(length=4)", "supervision", "clips(length=4)"),
+        (GRID, "clips(length=4)", "data", "grid"),
         (Film(), "clips(length=7)", "length", 7),
         (Film(), "clips(length=3, stride=3)", "stride", 3),
     ],

@@ -15,7 +15,7 @@ from torch import Tensor
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, names_of, varying_factors
 from unweave.data.supervision.shared_pairs import SharedPairs
-from unweave.errors import UserError, check_choice
+from unweave.errors import check_choice, invalid
 from unweave.ops.noise import fold, random_bits, random_integers
 from unweave.ops.shuffle import ranks
 
@@ -23,7 +23,7 @@ from unweave.ops.shuffle import ranks
 @final
 @dataclass(frozen=True)
 class ChangedPairs(Supervision):
-    """Pairs that differ in `low` to `high` of these factors and share all others (Locatello et al. 2020).
+    """Pairs that differ in k of some factors and share all others (Locatello et al. 2020).
 
     With rule "dlib", as in disentanglement_lib, one factor or k of them, with equal odds, get a value that may be the
     old one. `changed` is then the number of factors that were drawn anew.
@@ -56,9 +56,8 @@ class ChangedPairs(Supervision):
         if "change" in options and "share" in options:
             raise call.error("change", "left out if share is given")
         if not is_complete(data):
-            hint, accepted = SharedPairs.example(data) or "data such as sprites", "data that are a grid of factors"
-            message = f"{call.context} needs {accepted}, which data {data.name!r} are not; use {hint}"
-            raise UserError(message, argument="supervision", value=call.text, accepted=accepted)
+            hint = f"use {SharedPairs.example(data)}" if data.factor_names else ""
+            raise invalid("data", data.name, "a grid of factors such as sprites", context=call.context, hint=hint)
         varying, shared = varying_factors(data), call.factors("share", ())
         factors = call.factors("change", tuple(i for i in varying if i not in shared))
         if constant := [data.factor_names[i] for i in factors if i not in varying]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.ops.noise import fold, random_integers
 
 
@@ -36,10 +36,7 @@ class Clips(Supervision):
     def parse(cls, call: Call) -> Clips:
         frames = call.data.frames
         if frames < 2:
-            message = (
-                f"{call.context} needs videos, but data {call.data.name!r} contains single images; use data 'clips'"
-            )
-            raise UserError(message, argument="supervision", value=call.text, accepted="data that are videos")
+            raise invalid("data", call.data.name, "a set of videos such as clips", context=call.context)
         length = call.integer("length", min(8, frames), 2, frames)
         return cls(length, call.integer("stride", 1, 1, (frames - 1) // (length - 1)))
 

@@ -22,7 +22,7 @@ from unweave.ops.noise import fold, random_bits, random_integers
 @final
 @dataclass(frozen=True)
 class FilePairs(Supervision):
-    """The pairs of a file, all equally likely, either image of a pair as x."""
+    """Pairs that a file lists, all equally likely, either image of a pair as x."""
 
     file: str
     fingerprint: str  # of the rows that the file must contain

@@ -23,7 +23,7 @@ from unweave.ops.shuffle import permuted, without_repetition
 @final
 @dataclass(frozen=True)
 class Groups(Supervision):
-    """Sets of different observations that share these factors; all groups with enough members are equally likely."""
+    """Sets of different observations that share some factors; all groups with enough members are equally likely."""
 
     shared: tuple[int, ...]
     size: int

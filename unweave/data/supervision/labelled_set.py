@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices, data_device
 from unweave.data.supervision.grouping import GridGroups, Grouping, group_by
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.ops.noise import fold, random_bits
 from unweave.ops.shuffle import permuted, scaled
 
@@ -80,11 +80,8 @@ class LabelledSet:
         rarest = 0 if groups.groups < classes else smallest
         if rarest < n // classes:
             accepted = f"at most {rarest * classes}" if rarest else "given without balanced"
-            message = (
-                f"supervision={self.spec.text!r}: n must be {accepted}, got {n}; balanced=True needs {n // classes} "
-                f"observations of each class, but the rarest class of data {data.name!r} has {rarest}"
-            )
-            raise UserError(message, argument="n", value=n, accepted=accepted)
+            hint = f"the rarest class of data {data.name!r} has {rarest} observations"
+            raise invalid("n", n, accepted, context=f"supervision={self.spec.text!r}", hint=hint)
         return groups
 
     def _observation(self, key: Tensor, slot_B: Tensor) -> Tensor:

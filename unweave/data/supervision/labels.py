@@ -22,7 +22,7 @@ from unweave.ops.noise import fold, random_integers
 @final
 @dataclass(frozen=True)
 class Labels(Supervision):
-    """`n` observations are labelled, drawn independently of x."""
+    """Labels of `n` observations, which are drawn independently of x."""
 
     n: int
     factors: tuple[int, ...]

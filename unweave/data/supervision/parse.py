@@ -63,11 +63,8 @@ def _hint(needs: Sequence[str], data: Dataset) -> str:
     """Return how to give a method what it needs: by a text, or by a file if the data have too few factors."""
     if example := example_supervision(needs, data):
         return f"use e.g. supervision={example!r}"
-    kinds = _kinds_for(needs)
-    options = [f"give {kind.file_option}" for kind in kinds if kind.file_option]
-    return next(
-        iter([*options, *(f"use e.g. supervision={kind.syntax!r}" for kind in kinds)]), "no kind gives them all"
-    )
+    options = [f"give {kind.file_option}" for kind in _kinds_for(needs) if kind.file_option]
+    return next(iter(options), "use other data")
 
 
 def _supervised_fields(needs: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, gro
 @final
 @dataclass(frozen=True)
 class Rank(Supervision):
-    """Which of x and an independent second observation has more of this factor (rank pairing, Shu et al. 2020)."""
+    """Which of two independent observations has more of a factor (rank pairing, Shu et al. 2020)."""
 
     factor: tuple[int]
 

@@ -20,7 +20,7 @@ from unweave.ops.noise import random_bits
 @final
 @dataclass(frozen=True)
 class SharedPairs(Supervision):
-    """Pairs that share these factors, uniform over all other observations that do."""
+    """Pairs that share some factors, uniform over all other observations that share them."""
 
     shared: tuple[int, ...]
 

@@ -17,7 +17,7 @@ from unweave.ops.noise import fold, random_bits
 @final
 @dataclass(frozen=True)
 class Triplets(Supervision):
-    """An observation, another one that shares these factors, and one that differs in at least one of them."""
+    """An observation, another one that shares some factors, and one that differs in at least one of them."""
 
     shared: tuple[int, ...]
 
