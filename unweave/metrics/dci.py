@@ -5,6 +5,8 @@ Shape letters: N rows, D codes, K factors.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from unweave.metrics.histogram_mi import device_of
@@ -15,23 +17,12 @@ from unweave.metrics.solvers.predictors import fit, read_split
 _LEAST = 1e-11  # added to every importance, as in disentanglement_lib
 
 
-def importance_matrix(
-    codes: Array,
-    factors: Array,
-    *,
-    predictor: str = "gbt",
-    test: tuple[Array, Array] | None = None,
-    seed: int = 0,
-    factor_types: FactorTypes = None,
-    device: str | None = None,
-) -> Floats:
-    """Return the importance of each code for predicting each factor [D, K], from which `dci_scores` are computed.
+def importance_matrix(codes: Array, factors: Array, **options: Any) -> Floats:
+    """Return the importance of each code for predicting each factor [D, K], with the options of `dci_scores`.
 
     A column sums to 1, or to 0 if the factor has a single value or no code is used.
     """
-    return dci_with_importance(
-        codes, factors, predictor=predictor, test=test, seed=seed, factor_types=factor_types, device=device
-    )[1]
+    return dci_with_importance(codes, factors, **options)[1]
 
 
 def evenness(importance: Floats) -> Floats:

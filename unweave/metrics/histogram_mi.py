@@ -120,67 +120,21 @@ def bin_table(table: MetricInputs, *, bins: int = BINS, factors: list[int] | Non
     return Binned(bins_DN, rows, labels, tuple(chosen), bins)
 
 
-def count(binned: Binned, weights_N: Floats | None = None) -> Counts:
-    """Return the joint counts, in which each row counts 1 or its weight."""
+def count(binned: Binned, weights_N: Floats | None = None, *, device: str | torch.device | None = None) -> Counts:
+    """Return the joint counts, in which each row counts 1 or its weight; a CUDA device counts without weights."""
+    on_device = weights_N is None and torch.device(device or "cpu").type == "cuda"
     tables = []
     for rows, labels in zip(binned.rows, binned.classes, strict=True):
-        complete = len(rows) == binned.bins_DN.shape[1]
+        complete, values = len(rows) == binned.bins_DN.shape[1], int(labels.max(initial=0)) + 1
         weights_n = weights_N if weights_N is None or complete else weights_N[rows]
-        values = int(labels.max(initial=0)) + 1
-        tables.append(
-            np.stack(
-                [
-                    _pair_counts(bins_N if complete else bins_N[rows], labels, binned.bins, values, weights_n)
-                    for bins_N in binned.bins_DN
-                ]
-            )
-        )
+        cells = (bins_N * values + labels for bins_N in (binned.bins_DN if complete else binned.bins_DN[:, rows]))
+        size = binned.bins * values
+        if on_device:
+            counts = [torch.bincount(torch.as_tensor(c, device=device), minlength=size).cpu().numpy() for c in cells]
+        else:
+            counts = [np.bincount(c, weights=weights_n, minlength=size) for c in cells]
+        tables.append(np.stack(counts).reshape(-1, binned.bins, values).astype(np.float64, copy=False))
     return Counts(tuple(tables), binned.factors)
-
-
-def _pair_counts(bins_n: Indices, labels_n: Indices, bins: int, values: int, weights_n: Floats | None) -> Floats:
-    counts = np.bincount(bins_n * values + labels_n, weights=weights_n, minlength=bins * values)
-    return counts.reshape(bins, values).astype(np.float64, copy=False)
-
-
-def count_table(
-    table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None, device: str | torch.device | None = None
-) -> Counts:
-    """Return the joint counts of a table, computed code by code to save memory."""
-    check_at_least("bins", bins, 1)
-    chosen = varying_factors(table) if factors is None else factors
-    found = [classes(table, k) for k in chosen]
-    sizes = [int(labels.max(initial=0)) + 1 for _, labels in found]
-    tables = [np.empty((table.codes.shape[1], bins, values)) for values in sizes]
-    target = torch.device(device or "cpu")
-    if target.type == "cuda":
-        _count_on_device(table.codes, found, tables, bins, target)
-    else:
-        _count_on_host(table.codes, found, tables, bins)
-    return Counts(tuple(tables), tuple(chosen))
-
-
-def _count_on_host(codes_ND: Floats, found: list[tuple[Indices, Indices]], tables: list[Floats], bins: int) -> None:
-    for d, column in enumerate(codes_ND.T):
-        bins_N = np.digitize(column, bin_edges(column, bins)) - 1
-        for (rows, labels), table_DBV in zip(found, tables, strict=True):
-            bins_n = bins_N if len(rows) == len(bins_N) else bins_N[rows]
-            table_DBV[d] = _pair_counts(bins_n, labels, bins, table_DBV.shape[2], None)
-
-
-def _count_on_device(
-    codes_ND: Floats, found: list[tuple[Indices, Indices]], tables: list[Floats], bins: int, device: torch.device
-) -> None:
-    """Fill the tables with the same counts, computed with torch."""
-    moved = [(torch.as_tensor(rows, device=device), torch.as_tensor(labels, device=device)) for rows, labels in found]
-    for d, column in enumerate(codes_ND.T):
-        code_N = torch.as_tensor(np.ascontiguousarray(column), device=device)
-        edges = torch.as_tensor(bin_edges(column, bins), device=device)
-        bins_N = torch.bucketize(code_N, edges, right=True) - 1
-        for (rows, labels), table_DBV in zip(moved, tables, strict=True):
-            values = table_DBV.shape[2]
-            counts = torch.bincount(bins_N[rows] * values + labels, minlength=bins * values)
-            table_DBV[d] = counts.reshape(bins, values).cpu().numpy()
 
 
 def device_of(codes: Array, device: str | torch.device | None) -> str | torch.device | None:
@@ -203,7 +157,7 @@ def mutual_information_matrix(
     """Return I(binned code; factor) in nats, [D, K]; 0 for a factor with a single value."""
     table = read_table(codes, factors, factor_types=factor_types)
     everything = list(range(len(table.factor_types)))
-    counts = count_table(table, bins=bins, factors=everything, device=device_of(codes, device))
+    counts = count(bin_table(table, bins=bins, factors=everything), device=device_of(codes, device))
     return np.stack([informations(table_DBV) for table_DBV in counts.tables], axis=1)
 
 

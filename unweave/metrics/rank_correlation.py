@@ -5,12 +5,11 @@ Shape letters: M models, S scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.errors import invalid
 from unweave.metrics.inputs import Floats, Indices, array_error
 
 MIN_MODELS = 3  # fewest models for a rank correlation
@@ -56,26 +55,16 @@ def rank_correlation(left_M: Floats, right_M: Floats) -> float:
 
 
 def _read(scores_table: Any) -> tuple[tuple[str, ...], Floats]:
-    if isinstance(scores_table, Sequence) and not isinstance(scores_table, str):
-        if not all(isinstance(row, Mapping) for row in scores_table):
-            raise array_error(
-                "scores_table", "a list of other objects", "a list of mappings {score: value}, one per model"
-            )
-        names = tuple(dict.fromkeys(name for row in scores_table for name in row))
-        columns = [[row.get(name) for row in scores_table] for name in names]
-    else:
-        try:
-            names = tuple(str(name) for name in scores_table)
-            columns = [list(scores_table[name]) for name in scores_table]
-        except (TypeError, KeyError, IndexError) as error:
-            raise array_error(
-                "scores_table", type(scores_table).__name__, "a mapping of score names to values"
-            ) from error
-    if not names or len({len(column) for column in columns}) != 1 or not columns[0]:
-        lengths = [len(column) for column in columns]
-        raise array_error("scores_table", f"columns of lengths {lengths}", "one value per model of each score")
+    accepted = "a mapping of score names to values, or a list of {score: value}, with one value or None per model"
     try:
-        values_SM = np.array([[np.nan if v is None else float(v) for v in column] for column in columns])
-    except (TypeError, ValueError) as error:
-        raise invalid("scores_table", str(error), "numbers or None") from error
-    return names, np.where(np.isfinite(values_SM), values_SM, np.nan)
+        if isinstance(scores_table, Sequence):
+            names = dict.fromkeys(name for row in scores_table for name in row)
+            columns = {name: [row.get(name) for row in scores_table] for name in names}
+        else:
+            columns = {str(name): list(scores_table[name]) for name in scores_table}
+        values_SM = np.array([[np.nan if v is None else float(v) for v in column] for column in columns.values()])
+        if values_SM.ndim != 2 or not values_SM.size:
+            raise ValueError("no scores")
+    except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
+        raise array_error("scores_table", f"{type(scores_table).__name__} ({error})", accepted) from error
+    return tuple(columns), np.where(np.isfinite(values_SM), values_SM, np.nan)
