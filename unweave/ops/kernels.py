@@ -1,14 +1,14 @@
 """Triton kernels of stride-2 convolutions for many models at once.
 
-One program instance computes a tile for one replica, reading image pixels where they lie: no patches are written
+A program instance computes a tile of one replica and reads the pixels of the image directly: no patches are written
 to memory. An image between two layers is the larger one ("big", [R, B, H, W, C]) or the smaller one ("small",
 [R, B, h, w, S] with H = 2 h and W = 2 w), and every pass of a convolution and of a transposed convolution is one
 of three: `down` (big to small), `up` (small to big), `gradient` (of the weights, from both: in parts, which `gather`
-adds up). The first two end with a bias and a ReLU going forward, and going back with the gate of the ReLU before: zero
-where that gave zero.
+adds up). The first two end with a bias and a ReLU in the forward pass, and in the backward pass with the gate of the
+previous ReLU: zero where its output was zero.
 
-Weights are packed as [R, k, k, C, S]; a row of taps and its channels (k * C numbers) lies in one piece, both
-there and in the image. Letters: R replicas, B batch, k kernel side (2, or 4 with padding P = 1), M = B * h * w.
+Weights are packed as [R, k, k, C, S]; a row of taps and its channels (k * C numbers) is contiguous, in the weights and
+in the image. Letters: R replicas, B batch, k kernel side (2, or 4 with padding P = 1), M = B * h * w.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def up_kernel(
     BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
     PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr,
 ) -> None:  # fmt: skip
-    """One of the four pixels that each small one becomes, with all channels: program axis 1 says which."""
+    """One of the four pixels of each small pixel, with all channels; program axis 1 is its index."""
     P: tl.constexpr = (k - 2) // 2
     replica = tl.program_id(2).to(tl.int64)
     a, b = tl.program_id(1) // 2, tl.program_id(1) % 2

@@ -1,7 +1,7 @@
-"""Numbers that a compiler is to compute once.
+"""Prevent a compiler from recomputing values.
 
-Inductor writes what is cheap into every kernel that reads it: a replica's learning rate into the update of each
-weight. Behind this it is read instead.
+Inductor fuses cheap computations into every kernel that reads their result, such as a replica's learning rate into the
+update of each weight. The result of `no_fuse` is computed once and read.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def _(values: Tensor) -> Tensor:
 
 
 def no_fuse(values: Tensor) -> Tensor:
-    """The same numbers, as a tensor of their own. It has no gradient."""
+    """Return a copy of the values, without a gradient."""
     return _once(values) if values.dim() else values

@@ -1,8 +1,8 @@
-"""Samples of a factorised distribution of codes, put together from blocks of different codes of a batch.
+"""Samples of a factorised distribution of codes, composed of blocks of different codes of a batch.
 
 The factorisations are those of Tran et al. 2021 for codes z = (z_c, z_s) of content and style:
 inter               q(z_c) q(z_s)              content and style independent of each other
-inter_intra_one     q(z_c) prod_j q(z_s,j)     the style's latents of one another too
+inter_intra_one     q(z_c) prod_j q(z_s,j)     also the latents of the style
 inter_intra_all     prod_j q(z_j)              all latents
 
 Shape letters: B batch, Z latents.
@@ -19,7 +19,7 @@ LEVELS = ("inter", "inter_intra_one", "inter_intra_all")
 
 
 def level_blocks(level: str, content: int, latents: int, device: torch.device | None = None) -> Tensor:
-    """The number of the block of each latent [Z], from 0 without gaps; the first `content` latents are content."""
+    """Return the index of the block of each latent [Z]; the first `content` latents are content."""
     check_choice("level", level, LEVELS)
     latent_Z = torch.arange(latents, device=device)
     if level == "inter_intra_all":
@@ -29,16 +29,16 @@ def level_blocks(level: str, content: int, latents: int, device: torch.device | 
 
 
 def count_blocks(level: str, content: int, latents: int) -> int:
-    """How many independent blocks the level makes of the code, and so how many codes a sample is made of."""
+    """Return the number of independent blocks, and so of codes of which a sample is composed."""
     return {"inter": 2, "inter_intra_one": 1 + latents - content, "inter_intra_all": latents}[level]
 
 
 def permute_blocks(z_BZ: Tensor, keys_B: Tensor, level: str, content: int) -> Tensor:
-    """Codes with every block from another code of the batch, in an order that the keys draw.
+    """Return codes with every block from a different code of the batch, in a random order given by the keys.
 
-    Block k is the drawn order moved on by k places, so that no two blocks of a sample come from one code. Where the
-    codes are independent a sample is then exactly of the product. Blocks permuted each on its own, as is usual, meet
-    again with odds 1/B, and so often the sample is of the joint distribution instead.
+    Block k is the random order shifted by k, so that no two blocks of a sample come from the same code. If the codes
+    are independent, a sample is exactly from the product. With independent permutations, as is usual, two blocks come
+    from the same code with probability 1/B.
     """
     batch, latents = z_BZ.shape
     block_Z = level_blocks(level, content, latents, z_BZ.device)

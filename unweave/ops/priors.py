@@ -1,7 +1,8 @@
-"""Distributions to shape codes after, made of the noise they are handed.
+"""Prior distributions of codes, as functions of noise.
 
-The pictures are flat: a shape fills the first two latents and the others are standard normal. So they are beside a
-one-hot class.
+Mixture and swiss roll fill the first two latents; the other latents are standard normal. With the categorical prior all
+latents after the one-hot class are.
+
 Shape letters: B batch, Z latents, Y classes.
 """
 
@@ -15,7 +16,7 @@ from torch import Tensor
 from unweave.contract import Noise, normal, uniform
 
 PETALS = 10
-_RADIUS, _LONG, _WIDE = 2.0, 0.5, 0.15  # of the petals: where they lie, their standard deviations out and across
+_RADIUS, _LONG, _WIDE = 2.0, 0.5, 0.15  # of the petals: distance, standard deviations along and across
 _FIRST, _LAST, _SHRINK, _BLUR = 1.5 * math.pi, 4.5 * math.pi, 0.2, 0.05  # of the roll: angles, scale, thickness
 
 PRIORS: dict[str, dict[str, Noise]] = {
@@ -28,7 +29,7 @@ PRIORS: dict[str, dict[str, Noise]] = {
 
 
 def petals(place_B: Tensor, noise_B2: Tensor, components: int) -> Tensor:
-    """So many Gaussians in a ring, longer outwards than across; [B, 2]."""
+    """Return samples [B, 2] of `components` Gaussians in a ring, longer in the radial direction."""
     angle_B = (place_B * components).floor() * (2.0 * math.pi / components)
     out_B, across_B = _RADIUS + _LONG * noise_B2[:, 0], _WIDE * noise_B2[:, 1]
     cos_B, sin_B = angle_B.cos(), angle_B.sin()
@@ -36,16 +37,16 @@ def petals(place_B: Tensor, noise_B2: Tensor, components: int) -> Tensor:
 
 
 def swiss_roll(place_B: Tensor, noise_B2: Tensor) -> Tensor:
-    """A spiral of one and a half turns, nearly uniform along its length, blurred a little; [B, 2]."""
+    """Return samples [B, 2] of a spiral of one and a half turns, nearly uniform along its length, with small noise."""
     angle_B = (_FIRST**2 + place_B * (_LAST**2 - _FIRST**2)).sqrt()
     curve_B2 = torch.stack([angle_B.cos(), angle_B.sin()], 1) * (_SHRINK * angle_B).unsqueeze(1)
     return curve_B2 + _BLUR * noise_B2
 
 
 def prior_sample(prior: str, noise: dict[str, Tensor], components: int = PETALS) -> Tensor:
-    """A sample [B, Z] of the named prior from the noise that `PRIORS` asks for.
+    """Return a sample [B, Z] of the named prior from the noise in `PRIORS`.
 
-    `components` counts the Gaussians of the mixture, or the classes of the categorical prior: its first coordinates.
+    `components` is the number of Gaussians of the mixture, or of classes of the categorical prior.
     """
     drawn_BZ = noise["prior"]
     if prior == "normal":
@@ -61,6 +62,6 @@ def prior_sample(prior: str, noise: dict[str, Tensor], components: int = PETALS)
 
 
 def one_hot_sample(place_B: Tensor, classes: int) -> Tensor:
-    """One-hot vectors [B, Y], every class equally likely, from uniform numbers in [0, 1)."""
+    """Return one-hot vectors [B, Y] of equally likely classes, from uniform numbers in [0, 1)."""
     chosen_B = (place_B * classes).floor()
     return (chosen_B[:, None] == torch.arange(classes, device=place_B.device)).to(place_B.dtype)

@@ -6,6 +6,6 @@ from torch import Tensor
 
 
 def linear(step: Tensor, start: Tensor, end: Tensor, steps: Tensor, begin: Tensor | float = 0.0) -> Tensor:
-    """`start` until `begin`, then a straight line that reaches `end` after `steps` more steps."""
+    """Return `start` until `begin`, then a linear schedule that reaches `end` after `steps` more steps."""
     done = ((step - begin) / steps).clamp(0.0, 1.0)
     return start + (end - start) * done

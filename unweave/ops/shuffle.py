@@ -1,6 +1,6 @@
-"""Random orders and draws without repetition as functions of a key, in tensor arithmetic without tables.
+"""Random permutations and draws without replacement as functions of a key, in tensor arithmetic.
 
-Shape letters: B batch, S members drawn in a row, M numbers to be ranked.
+Shape letters: B batch, S numbers drawn per row, M numbers to be ranked.
 """
 
 from __future__ import annotations
@@ -8,28 +8,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from unweave.ops.noise import fold, random_bits
+from unweave.ops.noise import fold, random_bits, scale_bits
 
 _ROUNDS = 24
-_LOW = 0xFFFFFFFF
-
-
-def scaled(bits: Tensor, high: Tensor | int) -> Tensor:
-    """Random bits as an integer in 0..high-1 (high up to 2^31), by their upper half."""
-    return (((bits >> 32) & _LOW) * high) >> 32
 
 
 def permuted(key: Tensor, place: Tensor, size: Tensor | int) -> Tensor:
-    """Where a pseudo-random permutation of 0..size-1 puts these places; key and size may differ between them.
+    """Apply a pseudo-random permutation of 0..size-1 to positions; key and size may differ between them.
 
-    The swap-or-not shuffle (Hoang, Morris & Rogaway 2012): every round pairs each place with another one and a
-    hash of the pair says whether the two change places. It is one to one for every size, so that the first n
-    places are n different numbers, and nobody has to keep a table of them. The hash of a round is the sign of a
-    random line, which is independent for any two pairs.
+    The swap-or-not shuffle (Hoang, Morris & Rogaway 2012): every round pairs each position with another one, and a hash
+    of the pair decides whether they are swapped. It is a bijection for every size and needs no table. The hash of a
+    round is the sign of a random line, which is pairwise independent.
     """
     turns = fold(key[..., None], torch.arange(3 * _ROUNDS, device=key.device))
     sums, slopes, offsets = turns.split(_ROUNDS, dim=-1)
-    sums = scaled(sums, size[..., None] if isinstance(size, Tensor) else size)
+    sums = scale_bits(sums, size[..., None] if isinstance(size, Tensor) else size)
     for total, slope, offset in zip(*(part.unbind(-1) for part in (sums, slopes | 1, offsets)), strict=True):
         partner = (total - place) % size
         swap = torch.maximum(place, partner) * slope + offset < 0
@@ -38,9 +31,9 @@ def permuted(key: Tensor, place: Tensor, size: Tensor | int) -> Tensor:
 
 
 def ranks(draw_BM: Tensor) -> Tensor:
-    """The rank of every number in its row, equal ones by position.
+    """Return the rank of every number in its row; equal numbers are ranked by position.
 
-    All pairs are compared: rows are short, and unlike a sort this is the same arithmetic on every device.
+    All pairs are compared, which unlike sorting gives the same result on every device.
     """
     count = draw_BM.shape[1]
     mine, other = draw_BM[:, :, None], draw_BM[:, None, :]
@@ -49,16 +42,16 @@ def ranks(draw_BM: Tensor) -> Tensor:
 
 
 def without_repetition(key: Tensor, size_B: Tensor, count: int) -> Tensor:
-    """For each row `count` different numbers of 0..size-1 [B, S] in random order; size at least `count`.
+    """Return `count` different numbers of 0..size-1 for each row [B, S], in random order; size at least `count`.
 
-    Floyd's algorithm: the s-th draw goes one number further than the last, and takes that number when what it drew
-    is taken. Every set is equally likely but not every order, so the order is drawn as well.
+    Floyd's algorithm: the range of each draw is one number larger than the last, and that number replaces a repeated
+    one. All sets are equally likely but not all orders, so the order is drawn too.
     """
     bits_BS = random_bits(fold(key, "draws"), (size_B.shape[0], count))
     chosen: list[Tensor] = []
     for s in range(count):
         last = size_B - (count - s)
-        drawn = scaled(bits_BS[:, s], last + 1)
+        drawn = scale_bits(bits_BS[:, s], last + 1)
         taken = torch.zeros_like(drawn, dtype=torch.bool)
         for earlier in chosen:
             taken = taken | (earlier == drawn)

@@ -16,7 +16,7 @@ from unweave.ops.divergence import log_gaussian
 
 
 class Aggregate(NamedTuple):
-    """Log-densities of each sample under q(z), the product of q(z_j), and its own posterior; [B] each."""
+    """Log-densities [B] of each sample under q(z), the product of q(z_j), and its own posterior."""
 
     log_joint: Tensor
     log_product: Tensor
@@ -24,10 +24,10 @@ class Aggregate(NamedTuple):
 
 
 def stratified_weights(batch: int, size: int, device: torch.device) -> Tensor:
-    """Minibatch stratified sampling: weights [B, B] of posterior j in the estimate of q(z(n_i)).
+    """Return the weights [B, B] of posterior j in the estimate of q(z(n_i)) by minibatch stratified sampling.
 
     With M = B - 1: 1/N on the sample's own posterior, (N - M)/(N M) on one other, 1/M on the rest.
-    Every row sums to 1. (The matrix in common use puts the 1/N into column 0 instead of the diagonal.)
+    Every row sums to 1. (The usual implementation has the 1/N in column 0 instead of the diagonal.)
     """
     check_integer("batch", batch, 2, size, context="stratified sampling")
     others = batch - 1
@@ -39,22 +39,22 @@ def stratified_weights(batch: int, size: int, device: torch.device) -> Tensor:
 
 
 def log_weights(batch: int, size: int, estimator: str, device: torch.device) -> Tensor:
-    """Log weights [B, B] of the named estimator: "mws" (every weight 1/(N B)) or "mss"."""
+    """Return the log-weights [B, B] of the estimator "mws" (every weight 1/(N B)) or "mss"."""
     if estimator == "mss":
         return stratified_weights(batch, size, device).log()
     return torch.full((batch, batch), -math.log(size * batch), device=device)
 
 
 def aggregate_posterior(z_BZ: Tensor, mean_BZ: Tensor, logvar_BZ: Tensor, *, size: int, estimator: str) -> Aggregate:
-    """Log-densities under the aggregate posterior of a data set of `size` observations."""
+    """Return log-densities under the aggregate posterior of a data set of `size` observations."""
     log_q_BBZ = log_gaussian(z_BZ.unsqueeze(1), mean_BZ.unsqueeze(0), logvar_BZ.unsqueeze(0))
     log_w_BB = log_weights(z_BZ.shape[0], size, estimator, z_BZ.device)
-    # The weight enters once per density: after the sum over latents for q(z), per latent for q(z_j).
+    # Each density is weighted once: after the sum over latents for q(z), per latent for q(z_j).
     log_joint_B = torch.logsumexp(log_w_BB + log_q_BBZ.sum(2), dim=1)
     log_product_B = torch.logsumexp(log_w_BB.unsqueeze(2) + log_q_BBZ, dim=1).sum(1)
     return Aggregate(log_joint_B, log_product_B, log_gaussian(z_BZ, mean_BZ, logvar_BZ).sum(1))
 
 
 def permute_latents(z_BZ: Tensor, keys_BZ: Tensor) -> Tensor:
-    """A sample of the product of marginals: each latent shuffled over the batch by its own permutation."""
+    """Return a sample of the product of marginals: each latent is permuted independently over the batch."""
     return z_BZ.gather(0, keys_BZ.argsort(0))
