@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
 from unweave.errors import UserError
-from unweave.ops.shuffle import scaled
+from unweave.ops.noise import scale_bits
 
 
 class GridGroups:
@@ -48,7 +48,7 @@ class GridGroups:
 
     def outside(self, bits_B: Tensor, group_B: Tensor) -> Tensor:
         """Sample an observation of a different group, uniformly, from the given random bits."""
-        drawn_B = scaled(bits_B, (self.groups - 1) * self.members)
+        drawn_B = scale_bits(bits_B, (self.groups - 1) * self.members)
         other_B = drawn_B // self.members
         return self.at(other_B + (other_B >= group_B), drawn_B % self.members)
 
@@ -82,7 +82,7 @@ class TableGroups:
 
     def outside(self, bits_B: Tensor, group_B: Tensor) -> Tensor:
         count_B = self.counts_P[group_B]
-        drawn_B = scaled(bits_B, len(self.order) - count_B)
+        drawn_B = scale_bits(bits_B, len(self.order) - count_B)
         return self.order[torch.where(drawn_B < self.starts_P[group_B], drawn_B, drawn_B + count_B)]
 
 
@@ -100,7 +100,7 @@ def other_member(groups: Grouping, bits_B: Tensor, index_B: Tensor) -> Tensor:
     """Sample another observation of the same group, uniformly; the group must have at least two members."""
     group_B, rank_B = groups.place(index_B)
     count_B = groups.count(group_B)
-    return groups.at(group_B, (rank_B + 1 + scaled(bits_B, count_B - 1)) % count_B)
+    return groups.at(group_B, (rank_B + 1 + scale_bits(bits_B, count_B - 1)) % count_B)
 
 
 def members_pool(data: Dataset, groupings: tuple[Grouping, ...], size: int) -> Tensor | None:

@@ -17,8 +17,8 @@ from torch import Tensor
 from unweave.data.dataset import Dataset, all_indices, data_device
 from unweave.data.supervision.grouping import GridGroups, Grouping, group_by
 from unweave.errors import invalid
-from unweave.ops.noise import fold, random_bits
-from unweave.ops.shuffle import permuted, scaled
+from unweave.ops.noise import fold, random_bits, scale_bits
+from unweave.ops.shuffle import permuted
 
 if TYPE_CHECKING:
     from unweave.data.supervision.labels import Labels
@@ -99,8 +99,8 @@ class LabelledSet:
         label_B = self._label(key, class_B.clamp_min(0), number)
         if spec.noise:
             chance_B = fold(fold(fold(key, "noise"), number), index_B)
-            wrong_B = scaled(chance_B, 2**31) < round(spec.noise * 2**31)
-            label_B = torch.where(wrong_B, scaled(fold(chance_B, "class"), size), label_B)
+            wrong_B = scale_bits(chance_B, 2**31) < round(spec.noise * 2**31)
+            label_B = torch.where(wrong_B, scale_bits(fold(chance_B, "class"), size), label_B)
         return torch.where(class_B < 0, class_B, label_B)
 
     def _label(self, key: Tensor, class_B: Tensor, number: int) -> Tensor:

@@ -15,8 +15,7 @@ from torch import Tensor
 from unweave.data.dataset import Dataset
 from unweave.data.synthetic.sprites import Sprites
 from unweave.errors import check_choice, check_integer
-from unweave.ops.noise import fold, random_bits, random_uniform
-from unweave.ops.shuffle import scaled
+from unweave.ops.noise import fold, random_bits, random_uniform, scale_bits
 
 _OCTAVES = 6
 
@@ -93,7 +92,8 @@ class TexturedSprites(_SpritesWithNuisance):
         key_B, side = fold(self.key, index_B), self.shape[1]
         pixel = torch.arange(side, device=index_B.device)
         row_BH, column_BW = (
-            scaled(fold(key_B, axis), len(self.canvas_SSC) - side + 1)[:, None] + pixel for axis in ("row", "column")
+            scale_bits(fold(key_B, axis), len(self.canvas_SSC) - side + 1)[:, None] + pixel
+            for axis in ("row", "column")
         )
         patch = self.canvas_SSC[row_BH[:, :, None], column_BW[:, None, :]].movedim(-1, 1)
         background = 0.5 * (patch + _uniform(fold(key_B, "colour"), 3, 1, 1))

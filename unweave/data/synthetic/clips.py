@@ -16,8 +16,7 @@ from torch import Tensor
 from unweave.data.dataset import Dataset
 from unweave.data.synthetic.sprites import ORIENTATIONS, POSITIONS, SCALES, SHAPES, Sprites
 from unweave.errors import check_choice, check_integer
-from unweave.ops.noise import fold
-from unweave.ops.shuffle import scaled
+from unweave.ops.noise import fold, scale_bits
 
 HUES = tuple(i / 6 for i in range(6))
 _TURNS = len(ORIENTATIONS) - 1  # the last equals the first
@@ -75,7 +74,7 @@ class Clips(Dataset):
         key_B, last = fold(self.key, video_B), len(POSITIONS) - 1
 
         def drawn(name: str, high: int) -> Tensor:
-            return scaled(fold(key_B, name), high)
+            return scale_bits(fold(key_B, name), high)
 
         def moved(axis: str) -> Tensor:
             start_B, speed_B = drawn(f"start {axis}", last + 1), drawn(f"speed {axis}", 2 * _MAX_SPEED + 1) - _MAX_SPEED
