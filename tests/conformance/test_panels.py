@@ -14,9 +14,9 @@ from torch import nn
 import unweave as uw
 from unweave.contract import Part, Representation
 from unweave.report import panels
-from unweave.report.charts.strips import PublishedRange, StripRow
+from unweave.report.charts.strips import StripRow
 from unweave.report.panels import PANELS
-from unweave.report.views import NEEDS, ComparisonView, StudyTables, StudyView, SweepView, view_run
+from unweave.report.views import NEEDS, ComparisonView, StudyView, SweepView, view_run
 
 PAGES = ("run", "comparison", "sweep", "study")
 FOLDER = Path(panels.__file__).parent
@@ -54,13 +54,11 @@ def frame(run, scores=("mig", "modularity")):
 
 
 def study():
-    strips = [
-        StripRow("a family", True, 0, [(0.1, "seed 0"), (0.3, "seed 1")], 0.2, [PublishedRange(0.2, 0.4, "read")])
-    ]
+    strips = [StripRow("a family", True, 0, [(0.1, "seed 0"), (0.3, "seed 1")], 0.2, [(0.2, 0.4, "read")])]
     texts = {"title": "tiny", "paper": "Nobody 2026", "question": "Does it run?", "facts": [], "notes": []}
     tables = {"legend": [("read", "in the source")], "heads": ["row", "MIG"], "rows": [(True, ["a family", "0.2"])]}
     comparison = {"comparison_headers": ["row", "source"], "comparison": [["a family", "1"]], "sources": ["a table"]}
-    return StudyView(StudyTables(**texts, **tables, **comparison), {"mig": strips})
+    return StudyView(texts | tables | comparison, {"mig": strips})
 
 
 def views(page, run):
@@ -101,7 +99,7 @@ REMOVE = {
     ("comparison", "log"): lambda page: ComparisonView([replace(run, curves={}) for run in page.runs]),
     ("sweep", "scores"): without_scores,
     ("sweep", "ranking"): without_scores,
-    ("study", "published numbers"): lambda page: page._replace(tables=page.tables._replace(comparison=[])),
+    ("study", "published numbers"): lambda page: page._replace(tables=page.tables | {"comparison": []}),
     ("study", "scores"): lambda page: page._replace(plots={}),
 }
 

@@ -123,8 +123,9 @@ def _read_only(texts: Sequence[str]) -> dict[str, list[str]]:
 
 def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     """Print the tables, and write them to table.csv, table.md and table.html."""
+    from unweave.report.charts.strips import StripRow
     from unweave.report.formatting import short_title
-    from unweave.report.pages.study import PublishedRange, StripRow, StudyTables, study_page
+    from unweave.report.pages.study import study_page
     from unweave.runs import write_atomic
     from unweave.studies.sheet import TIME, markdown, short_rows, strips, text_tables
     from unweave.studies.table import long_table
@@ -140,11 +141,8 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     root.mkdir(parents=True, exist_ok=True)
     write_atomic(root / "table.csv", long_table(study, frame).to_csv(index=False).encode())
     write_atomic(root / "table.md", markdown(tables).encode())
-    plots = {
-        score: [StripRow(*row, [PublishedRange(*one) for one in published]) for *row, published in rows]
-        for score, rows in strips(study, frame).items()
-    }
-    study_page(StudyTables(**tables), plots, root / "table.html")
+    plots = {score: [StripRow(*row) for row in rows] for score, rows in strips(study, frame).items()}
+    study_page(tables, plots, root / "table.html")
     out_console.print(f"[bold]{root}[/bold]: table.csv, table.md and [bold]table.html[/bold]; open it in a browser.")
 
 

@@ -1,6 +1,6 @@
-"""Accuracy of models that predict classes.
+"""Accuracy of models that predict classes, and how well clusters match classes.
 
-Shape letters: N observations, V classes, L labels, Z latents.
+Shape letters: N observations, V classes, L labels, Y clusters, K factors, Z latents.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from unweave.contract import Part
+from unweave.data.dataset import data_device
 from unweave.data.supervision.label_mapping import label_mappings
 from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.evaluation.groups import ContentLeakage, content_leakage
+from unweave.metrics import cluster_error
 from unweave.model import TrainedModel
 from unweave.report.formatting import percent, pretty
 
@@ -79,17 +81,14 @@ def _label_numbers(parts: Sequence[Part], sizes: list[int]) -> list[int | None]:
 
 def label_names(trained: TrainedModel) -> list[tuple[str, list[str]]]:
     """Return each labelled factor with the names of its classes."""
-    used = _labelled(trained)
+    used = trained.supervision.labelled_set(trained.data, trained.config.seed)
     return [] if used is None else [(pretty(mapping.factor), mapping.names()) for mapping in label_mappings(used)]
-
-
-def _labelled(trained: TrainedModel) -> LabelledSet | None:
-    return trained.supervision.labelled_set(trained.data, trained.config.seed)
 
 
 def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
     """Return the accuracy for each labelled factor; [] without labels or a classifier."""
-    used, classify = _labelled(trained), trained.representation.classify
+    used = trained.supervision.labelled_set(trained.data, trained.config.seed)
+    classify = trained.representation.classify
     if used is None or classify is None:
         return []
     index_N, labels_NL, held_out = unlabelled(used, seed)
@@ -100,6 +99,8 @@ def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
         known = labels_NL[:, number] >= 0
         if known.any():
             truth_N, guess_N = labels_NL[known, number], guesses_NL[known, number].astype(np.int64)
+            confusion = np.zeros((len(names), len(names)))
+            np.add.at(confusion, (truth_N, guess_N), 1.0)
             found.append(
                 ClassAccuracy(
                     title,
@@ -108,7 +109,7 @@ def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
                     held_out=held_out,
                     accuracy=float((truth_N == guess_N).mean()),
                     chance=float(np.bincount(truth_N).max() / len(truth_N)),
-                    confusion_VV=_confusion(truth_N, guess_N, len(names)),
+                    confusion_VV=confusion / np.maximum(confusion.sum(1, keepdims=True), 1.0),
                     leak=_leakage(trained, codes_NZ[known], truth_N, seed),
                     labelled=int((used.table[1][:, number] >= 0).sum()),
                 )
@@ -147,7 +148,39 @@ def _leakage(trained: TrainedModel, codes_NZ: np.ndarray, truth_N: np.ndarray, s
     return content_leakage(codes_NZ[:, is_class], codes_NZ[:, is_style], truth_N, seed)
 
 
-def _confusion(truth_N: np.ndarray, guess_N: np.ndarray, classes: int) -> np.ndarray:
-    counts = np.zeros((classes, classes))
-    np.add.at(counts, (truth_N, guess_N), 1.0)
-    return counts / np.maximum(counts.sum(1, keepdims=True), 1.0)
+class ClusterMatch(NamedTuple):
+    """How well clusters match the classes of one factor."""
+
+    title: str
+    factors: int  # number of factors with classes, of which this one is matched best
+    clusters: int
+    used: int  # clusters that are the most probable one of some observation
+    rows: int  # observations without those that name a cluster
+    error: float
+    chance: float  # error of the most frequent class
+
+
+def match_clusters(trained: TrainedModel, seed: int) -> ClusterMatch | None:
+    """Return the match with the best factor, relative to chance; None without clusters or factors with classes."""
+    data, cluster = trained.data, trained.representation.cluster
+    discrete = [k for k, kind in enumerate(data.factor_types) if kind == "discrete" and data.factor_sizes[k] > 1]
+    if cluster is None or not discrete:
+        return None
+    order = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:MAX_ROWS]
+    index_N = order.to(data_device(data))
+    probability_NY, class_NK = map_batches(cluster, trained, index_N), data.factors(index_N).cpu().numpy()
+    matches = [_match(data.factor_names[k], probability_NY, class_NK[:, k]) for k in discrete]
+    known = [match for match in matches if match is not None]
+    best = min(known, key=lambda match: match.error / match.chance, default=None)
+    return best and best._replace(factors=len(known))
+
+
+def _match(name: str, probability_NY: np.ndarray, class_N: np.ndarray) -> ClusterMatch | None:
+    """Return the match with one factor; None if too few observations have a class, or all have the same one."""
+    clusters, used, known_N = probability_NY.shape[1], len(np.unique(probability_NY.argmax(1))), class_N >= 0
+    counts = np.bincount(class_N[known_N], minlength=1)
+    if known_N.sum() <= clusters or (counts > 0).sum() < 2:
+        return None
+    error = cluster_error(probability_NY[known_N], class_N[known_N])
+    rows = int(known_N.sum()) - len(np.unique(probability_NY[known_N].argmax(0)))
+    return ClusterMatch(pretty(name), 1, clusters, used, rows, error, 1 - float(counts.max() / counts.sum()))

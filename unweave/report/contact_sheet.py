@@ -32,9 +32,6 @@ def save_sheets(data: Dataset, out: Path, title: str) -> list[Path]:
     return list(contents)
 
 
-# --- contact sheet -------------------------------------------------------------------------------------------------
-
-
 def contact_sheet(data: Dataset, title: str, names: Sequence[str] = ()) -> bytes:
     """Return evenly spaced images of the data with their names and factors, as PNG."""
     index = np.unique(np.linspace(0, data.size - 1, _ACROSS * _DOWN).round().astype(np.int64))
@@ -99,9 +96,6 @@ def _cut(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
     while text and font.getlength(text + "…") > width:
         text = text[:-1]
     return text + "…"
-
-
-# --- factors -------------------------------------------------------------------------------------------------------
 
 
 def factor_charts(data: Dataset) -> bytes:

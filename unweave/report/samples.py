@@ -76,9 +76,8 @@ def traversal_picture(
     order = [z for z in latent_order(result) if not coordinate_names(trained)[z][1]]
     chosen = [z for z in order if dead or result.active[z]] or order
     rows = []
-    for moved in traverse(trained, chosen, starts=starts, steps=steps, seed=seed):
-        faint = not result.active[moved.latent]
-        rows.append(_Row(*_latent_label(result, moved.latent), [strip(images) for images in moved.strips], faint))
+    for z, _, _, strips in traverse(trained, chosen, starts=starts, steps=steps, seed=seed):
+        rows.append(_Row(*_latent_label(result, z), [strip(images) for images in strips], not result.active[z]))
     return _sheet(rows)
 
 

@@ -60,26 +60,23 @@ class Family(NamedTuple):
         return f"{self.name} ({group.label})" if group.label else self.name
 
 
-def _bad_frame(message: str, value: object, accepted: str) -> UserError:
-    return UserError(f"frame {message}", argument="frame", value=value, accepted=accepted)
-
-
 def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with a new index; raise if it lacks something."""
-    required = [*COLUMNS, *frame.attrs.get("settings", ()), *frame.attrs.get("scores", ())]
-    if missing := [name for name in required if name not in frame.columns]:
-        accepted = f"one row per run with the columns {', '.join(COLUMNS)}"
-        raise _bad_frame(f"has no column {missing[0]!r}; give {accepted}", missing[0], accepted)
-    if missing := [name for name in ("settings", "scores") if name not in frame.attrs]:
-        accepted = "attrs with 'settings' and 'scores', lists of columns"
-        raise _bad_frame(f"has no attrs[{missing[0]!r}]; give {accepted}", missing[0], accepted)
-    if not len(frame):
-        raise _bad_frame("has 0 rows; give at least one run", 0, "at least one row")
-    for name in frame.attrs["scores"]:
-        if not pd.api.types.is_numeric_dtype(frame[name]):
-            raise _bad_frame(f"column {name!r} must contain only numbers", name, "numbers or NaN")
+    attributes = {name: list(frame.attrs.get(name, ())) for name in ("settings", "scores")}
+    columns = [*COLUMNS, *attributes["settings"], *attributes["scores"]]
+    known = [name for name in attributes["scores"] if name in frame]
+    text = [name for name in known if not pd.api.types.is_numeric_dtype(frame[name])]
+    faults: list[tuple[str, Any, str]] = [
+        *((f"has no attrs[{n!r}]", n, "attrs with lists of columns") for n in attributes if n not in frame.attrs),
+        *((f"has no column {n!r}", n, f"the columns {', '.join(columns)}") for n in columns if n not in frame),
+        *([("has 0 rows", 0, "at least one row")] if not len(frame) else []),
+        *((f"has text in column {n!r}", n, "numbers or NaN") for n in text),
+    ]
+    if faults:
+        problem, value, accepted = faults[0]
+        raise UserError(f"frame {problem}; give {accepted}", argument="frame", value=value, accepted=accepted)
     checked = frame.reset_index(drop=True)
-    checked.attrs = {name: list(frame.attrs[name]) for name in ("settings", "scores")}
+    checked.attrs = attributes
     return checked
 
 
@@ -161,9 +158,6 @@ def statistics(values: pd.Series) -> dict[str, float]:
     return {"count": len(values), "mean": values.mean(), "sd": values.std(), **ends}
 
 
-# --- scores --------------------------------------------------------------------------------------------------------
-
-
 def sign(score: str) -> int:
     """Return 1 if higher is better (also for unknown scores), -1 if lower is better, 0 if neither."""
     metric = METRICS.get(score.partition(".")[0])
@@ -200,9 +194,6 @@ def decimals(values: Sequence[float]) -> int:
     return 3 if max((abs(value) for value in values if math.isfinite(value)), default=1.0) < 0.1 else 2
 
 
-# --- sentences -----------------------------------------------------------------------------------------------------
-
-
 class Ranked(NamedTuple):
     label: str
     values: np.ndarray
@@ -230,11 +221,12 @@ def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
 
 
 def _single(group: Ranked, title: str) -> str:
-    digits = decimals([group.median])
-    low, high = (format_number(float(end), digits) for end in (group.values.min(), group.values.max()))
+    low, median, high = (
+        format_number(float(value), decimals([group.median]))
+        for value in (group.values.min(), group.median, group.values.max())
+    )
     if len(group.values) == 1:
         return f"One run has a score: {title} {low}."
-    median = format_number(group.median, digits)
     return f"The {len(group.values)} runs have a median {title} of {median}, from {low} to {high}."
 
 

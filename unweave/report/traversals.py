@@ -4,7 +4,7 @@ Shape letters: C channels, H height, W width, Z latents, S steps of a traversal.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +19,13 @@ PERCENTILES = (2.5, 97.5)
 MAX_LATENTS = 12  # active latents shown at once; the others are collapsed
 
 
-class Traversal(NamedTuple):
-    """One latent moved through its range while the others keep the values of the start images."""
-
-    latent: int
-    low: float
-    high: float
-    strips: list[np.ndarray]  # one per start image [S, C, H, W]
-
-
 def traverse(
     trained: TrainedModel, latents: Sequence[int], *, starts: int = 3, steps: int = 9, seed: int = 0
-) -> list[Traversal]:
-    """Return the traversals of these latents, all from the same start images."""
+) -> list[tuple[int, float, float, list[np.ndarray]]]:
+    """Return for each latent the ends of its range and a strip [S, C, H, W] per start image, the same for all latents.
+
+    The other latents keep the values of the start images.
+    """
     table = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed)
     ranges_2Z = np.percentile(table.codes, PERCENTILES, axis=0)
     codes = trained.encode(sample_images(trained, starts, seed))
@@ -41,7 +35,7 @@ def traverse(
         moved = np.repeat(codes[:, None], steps, axis=1)
         moved[:, :, z] = np.linspace(low, high, steps)
         images = trained.decode(moved.reshape(-1, codes.shape[1]))
-        traversals.append(Traversal(z, low, high, list(images.reshape(len(codes), steps, *images.shape[1:]))))
+        traversals.append((z, low, high, list(images.reshape(len(codes), steps, *images.shape[1:]))))
     return traversals
 
 
@@ -56,8 +50,7 @@ def latent_rows(trained: TrainedModel, result: Evaluation, seed: int, starts: in
     named, rows = coordinate_names(trained), []
     movable = [z for z in latent_order(result) if not named[z][1]]
     shown = [z for z in movable if result.active[z]][:MAX_LATENTS]
-    for moved in traverse(trained, movable, starts=starts, seed=seed):
-        z = moved.latent
+    for z, low, high, strips in traverse(trained, movable, starts=starts, seed=seed):
         k = int(known_ZK[z].argmax()) if result.factor_names else None
         rows.append(
             {
@@ -68,9 +61,9 @@ def latent_rows(trained: TrainedModel, result: Evaluation, seed: int, starts: in
                 "weight": float(np.nan_to_num(result.latent_information[z] / most)),
                 "factor": "" if k is None else pretty(result.factor_names[k]),
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
-                "low": moved.low,
-                "high": moved.high,
-                "strips": [picture(strip(images)) for images in (moved.strips if z in shown else moved.strips[:1])],
+                "low": low,
+                "high": high,
+                "strips": [picture(strip(images)) for images in (strips if z in shown else strips[:1])],
             }
         )
     return rows

@@ -107,26 +107,10 @@ class SweepView:
         return [name for name in self.frame.attrs["scores"] if np.isfinite(self.frame[name]).any()]
 
 
-class StudyTables(NamedTuple):
-    """The text of a study's page; every cell is text."""
-
-    title: str
-    paper: str
-    question: str
-    facts: Sequence[str]
-    notes: Sequence[str]
-    legend: Sequence[tuple[str, str]]  # provenance and its meaning
-    heads: Sequence[str]
-    rows: Sequence[tuple[bool, Sequence[str]]]  # whether the row is a family, and its cells
-    comparison_headers: Sequence[str]
-    comparison: Sequence[Sequence[str]]
-    sources: Sequence[str]  # of published numbers; the last cell of a comparison is a position in this list, from 1
-
-
 class StudyView(NamedTuple):
     """A study with its published numbers."""
 
-    tables: StudyTables
+    tables: Mapping[str, Any]  # the text of the page, from `unweave.studies.sheet.text_tables`
     plots: Mapping[str, Sequence[StripRow]]  # the rows of each score
 
 
@@ -147,7 +131,7 @@ NEEDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     },
     "sweep": {"scores": lambda sweep: bool(sweep.scores), "ranking": lambda sweep: sweep.leading_score is not None},
     "study": {
-        "published numbers": lambda study: bool(study.tables.comparison),
+        "published numbers": lambda study: bool(study.tables["comparison"]),
         "scores": lambda study: bool(study.plots),
     },
 }

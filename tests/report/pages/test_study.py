@@ -5,8 +5,8 @@ import re
 import pytest
 from raises import raises
 
-from unweave.report.charts.strips import draw
-from unweave.report.pages.study import PublishedRange, StripRow, StudyTables, study_page
+from unweave.report.charts.strips import StripRow, draw
+from unweave.report.pages.study import study_page
 
 STRIPS = [
     StripRow(
@@ -15,14 +15,12 @@ STRIPS = [
         0,
         [(0.1, "seed 0"), (0.3, "seed 1")],
         0.2,
-        [PublishedRange(0.2, 0.4, "range, read: <a figure>")],
+        [(0.2, 0.4, "range, read: <a figure>")],
     ),
-    StripRow(
-        "one setting", False, 0, [(0.3, "seed 1")], 0.3, [PublishedRange(0.25, 0.25, "median, recalled: a table")]
-    ),
+    StripRow("one setting", False, 0, [(0.3, "seed 1")], 0.3, [(0.25, 0.25, "median, recalled: a table")]),
     StripRow("none yet", False, 1, [], float("nan"), []),
 ]
-TABLES = StudyTables(
+TABLES = dict(
     title="tiny",
     paper="Nobody 2026",
     question="Does it run?",
@@ -54,7 +52,7 @@ def test_page_is_self_contained(tmp_path):
 
 
 def test_a_page_without_published_numbers_or_scores(tmp_path):
-    page = study_page(TABLES._replace(comparison=[]), {}, tmp_path / "table.html").read_text()
+    page = study_page(TABLES | {"comparison": []}, {}, tmp_path / "table.html").read_text()
     assert "Comparison with published" not in page and "<svg" not in page
 
 

@@ -26,7 +26,7 @@ from unweave.report.images import image_grid, sample_images
 from unweave.report.panels import classes as panel
 from unweave.report.panels import parts
 from unweave.report.panels.classes import MAX_ROWS, analogies, random_codes, samples
-from unweave.report.panels.swaps import split_code, swap_grid
+from unweave.report.swaps import split_code, swap_grid
 
 LABELS = "labels(n=4, factors=['left'])"
 PARTS = (Part("style", 1), Part("class", 4, classes=True))

@@ -8,8 +8,8 @@ import unweave as uw
 from unweave.contract import Representation
 from unweave.metrics import cluster_error
 from unweave.report import report
+from unweave.report.class_accuracy import match_clusters
 from unweave.report.panels import classes
-from unweave.report.panels.clusters import match_clusters
 
 
 class Many(HalvesData):

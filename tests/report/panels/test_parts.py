@@ -22,7 +22,7 @@ from unweave.report.panels.parts import (
     part_findings,
     part_information,
 )
-from unweave.report.panels.swaps import interpolations, split_code, swap_grid
+from unweave.report.swaps import interpolations, split_code, swap_grid
 
 GROUPS = "groups(by=['left'], size=2)"
 
@@ -180,16 +180,16 @@ def test_part_without_expected_factors_has_not_collapsed():
 def test_inactive_parts_by_kl_or_without_one_by_variance():
     assert inactive_parts(trained(), scored(), 0) == {}
     assert inactive_parts(trained(), scored(kl=[3.0, 0.001]), 0) == {
-        1: "its latent does not carry more than 0.01 nats about an image"
+        1: "its latents carry less than 0.01 nats about an image"
     }
     wide = trained(SEES._replace(latents=3, parts=(Part("content", 1), Part("style", 2))))
-    assert "none of its 2 latents carries more than 0.01 nats" in inactive_parts(wide, scored(kl=[3.0, 0.0, 0.0]), 0)[1]
+    assert "its latents carry less than 0.01 nats" in inactive_parts(wide, scored(kl=[3.0, 0.0, 0.0]), 0)[1]
     assert inactive_parts(wide, scored(kl=[3.0, 0.0, 0.2]), 0) == {}  # one latent is enough
     nothing = [np.nan, np.nan]
     assert inactive_parts(trained(), scored(kl=nothing), 0) == {}
     still = SEES._replace(encode=lambda x: look(x) * torch.tensor([1.0, 0.1]))
     assert inactive_parts(trained(still), scored(kl=nothing), 0) == {
-        1: "its latent does not differ between images (variance below 0.01)"
+        1: "its latents do not differ between images (variance below 0.01)"
     }
 
 

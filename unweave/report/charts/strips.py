@@ -19,14 +19,6 @@ MANY = 15  # number of runs from which dots are smaller
 Position = Callable[[float], float]  # horizontal position of a value, in per cent
 
 
-class PublishedRange(NamedTuple):
-    """A published range, or a number if both ends are equal, and its description."""
-
-    low: float
-    high: float
-    words: str
-
-
 class StripRow(NamedTuple):
     """The runs of one row, as values with descriptions, and the published numbers for it."""
 
@@ -35,7 +27,7 @@ class StripRow(NamedTuple):
     colour: int
     points: Sequence[tuple[float, str]]
     median: float
-    published: Sequence[PublishedRange] = ()
+    published: Sequence[tuple[float, float, str]] = ()  # low, high (equal for a number), description
     offsets: Sequence[float] = ()  # vertical offset of each point in pixels; () is 0
     diverged: Sequence[str] = ()  # descriptions of runs that diverged
     best: bool = False
@@ -66,10 +58,9 @@ def draw(score: str, rows: Sequence[StripRow]) -> dict[str, Any]:
 
 def _strip(strip: StripRow, y: float, position: Position) -> Markup:
     body = text("tick value whole" if strip.pooled or strip.best else "tick value", "-10", y + 4, strip.name, "end")
-    for published in strip.published:
-        start, end = position(published.low), position(published.high)
-        kind, reach = ("published", 9) if published.low == published.high else ("published range", 0)
-        body += line(kind, (start, end), (y - reach, y + reach), published.words)
+    for low, high, words in strip.published:
+        kind, reach = ("published", 9) if low == high else ("published range", 0)
+        body += line(kind, (position(low), position(high)), (y - reach, y + reach), words)
     if strip.pooled and len(strip.points) >= DENSITY_RUNS:
         body += _density(strip, y, position)
     radius = 2.5 if strip.pooled or len(strip.points) >= MANY else 3.5

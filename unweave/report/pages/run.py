@@ -47,8 +47,8 @@ def render_report(runs: Sequence[RunView], *, seed: int, title: str | None) -> s
     starts = _start_images(runs)
     views = [replace(run, label=label, starts=starts, several=several) for run, label in zip(runs, labels, strict=True)]
     comparison = _comparison(ComparisonView(views)) if several else None
-    articles = [_article(view, level=3 if several else 2) for view in views]
-    return render_page("run", title=title or _title(views), seed=seed, comparison=comparison, runs=articles)
+    articles = [(view, run_summary(view), _facts(view), render_panels("run", view, 2 + several)) for view in views]
+    return render_page("run", title=title or _title(views), seed=seed, comparison=comparison, articles=articles)
 
 
 def _start_images(runs: Sequence[RunView]) -> int:
@@ -80,21 +80,11 @@ def run_labels(configs: Sequence[RunConfig], folders: Sequence[str]) -> list[str
     return labels if unique else [f"{label} ({folder})" for label, folder in zip(labels, folders, strict=True)]
 
 
-# --- one run -------------------------------------------------------------------------------------------------------
-
-
-def _article(run: RunView, level: int) -> dict[str, Any]:
-    config, folder = run.trained.config, run.trained.folder
-    names = {"unweave": "Unweave", "torch": "PyTorch", "python": "Python", "git": "commit"}
+def _facts(run: RunView) -> list[str]:
+    """Return when, for how long and with which versions the run was trained."""
+    config, names = run.trained.config, {"unweave": "Unweave", "torch": "PyTorch", "python": "Python", "git": "commit"}
     versions = [f"{shown} {config.versions[name]}" for name, shown in names.items() if config.versions.get(name)]
-    return {
-        "number": run.number,
-        "label": run.label,
-        "folder": folder.path.name,
-        "summary": run_summary(run),
-        "facts": [_date(config.created), training_time(folder.training_time) or config.device, *versions],
-        "panels": render_panels("run", run, level),
-    }
+    return [_date(config.created), training_time(run.trained.folder.training_time) or config.device, *versions]
 
 
 def run_summary(run: RunView) -> str:
@@ -133,9 +123,6 @@ def training_time(record: Mapping[str, Any]) -> str:
     span = " ".join(f"{count}{NARROW}{unit}" for count, unit in parts[first : first + 2] if count)
     models = f"{record['models']} models in " if record["models"] > 1 else ""
     return f"{models}{span} on {'CPU' if record['device'] == 'cpu' else record['device']}"
-
-
-# --- several runs --------------------------------------------------------------------------------------------------
 
 
 def _comparison(page: ComparisonView) -> dict[str, Any]:

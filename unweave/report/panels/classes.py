@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from unweave.model import TrainedModel
-from unweave.report.class_accuracy import ClassPart, class_parts
+from unweave.report.class_accuracy import ClassPart, class_parts, match_clusters
 from unweave.report.images import image_grid, picture, sample_images
 from unweave.report.panel import Panel
-from unweave.report.panels.clusters import match_clusters
-from unweave.report.panels.swaps import GRID_WIDTH, recode, split_code, swap_context
+from unweave.report.swaps import GRID_WIDTH, recode, split_code, swap_context
 from unweave.report.views import RunView
 
 MAX_ROWS, MAX_COLUMNS = 16, 20  # classes that are shown

@@ -17,7 +17,7 @@ from unweave.report.formatting import pretty, short
 from unweave.report.images import image_grid, picture
 from unweave.report.information import adjusted_information
 from unweave.report.panel import Panel
-from unweave.report.panels.swaps import class_name
+from unweave.report.swaps import class_name
 from unweave.report.views import RunView
 
 POINTS = 2000

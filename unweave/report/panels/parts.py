@@ -19,7 +19,7 @@ from unweave.report.formatting import join_words, percent, pretty
 from unweave.report.images import picture
 from unweave.report.information import PARTIAL_THRESHOLD, adjusted_information
 from unweave.report.panel import Panel
-from unweave.report.panels.swaps import interpolations, is_grouped, split_code, swap_context
+from unweave.report.swaps import interpolations, is_grouped, split_code, swap_context
 from unweave.report.traversals import RANGE_ROWS
 from unweave.report.views import RunView
 
@@ -108,21 +108,13 @@ def inactive_parts(trained: TrainedModel, result: Evaluation, seed: int) -> dict
     for p, part in enumerate(parts):
         here = slice(start, start + part.size)
         start += part.size
-        which = f"none of its {part.size} latents" if part.size > 1 else "its latent"
-        if part.classes:
-            continue
-        if not result.active[here].any():
-            carries = "carries" if part.size > 1 else "does not carry"
-            found[p] = f"{which} {carries} more than {ACTIVE_THRESHOLD} nats about an image"
-        elif np.isnan(result.latent_information[here]).all() and _is_constant(trained, here, seed):
-            differs = "differs" if part.size > 1 else "does not differ"
-            found[p] = f"{which} {differs} between images (variance below {CONSTANT})"
+        if not part.classes and not result.active[here].any():
+            found[p] = f"its latents carry less than {ACTIVE_THRESHOLD} nats about an image"
+        elif not part.classes and np.isnan(result.latent_information[here]).all():
+            codes = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed).codes
+            if (codes[:, here].var(0) < CONSTANT).all():
+                found[p] = f"its latents do not differ between images (variance below {CONSTANT})"
     return found
-
-
-def _is_constant(trained: TrainedModel, here: slice, seed: int) -> bool:
-    codes = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed).codes
-    return bool((codes[:, here].var(0) < CONSTANT).all())
 
 
 def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]:
@@ -149,13 +141,10 @@ def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]
             leaks.append(
                 f"Leakage: the {known.name(other)} {'' if collapse else 'also '}knows {known.shares(leaked, other)}."
             )
-    return collapses + holds + leaks + _unknown(known)
-
-
-def _unknown(known: PartInformation) -> list[str]:
     best_K = known.share_PK.max(0)
-    lost = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
-    return [f"No part knows much about {known.factors(lost, 'or')}."] if lost else []
+    weak = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
+    unknown = [f"No part knows much about {known.factors(weak, 'or')}."] if weak else []
+    return collapses + holds + leaks + unknown
 
 
 PANEL = Panel("parts", "Parts of the code", "run", context, needs=("parts",))
