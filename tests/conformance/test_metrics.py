@@ -1,4 +1,4 @@
-"""Every metric in the list: its declared properties, known answers, and the edge cases, each with a defined result."""
+"""All metrics: declared properties, known answers, edge cases, invalid input."""
 
 import functools
 import inspect
@@ -25,7 +25,7 @@ NOISE = np.random.default_rng(1).normal(size=PERFECT.shape)
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_trees():
-    """A tenth of the trees of DCI: here it is about what comes in and goes out."""
+    """A tenth of the trees of DCI, to save time."""
     boost = predictors.boost
     predictors.boost = functools.partial(boost, stages=10)
     yield
@@ -33,7 +33,7 @@ def _few_trees():
 
 
 def call(name, codes, factors, quick=True, **options):
-    """The metric's numbers by name, as `evaluate` tells them."""
+    """Scores of a metric by name, as in the result of `evaluate`."""
     metric = METRICS[name]
     known = metric.test_options if quick else {}
     arguments = [codes, factors]
@@ -51,11 +51,11 @@ def in_range(name, values):
     return all(type(v) is float and math.isfinite(v) and least <= v <= most for v in values.values())
 
 
-# --- what the entries declare ----------------------------------------------------------------------------------------
+# --- declared properties ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_entry_is_complete_and_true(name):
+def test_declaration(name):
     metric = METRICS[name]
     parameters = inspect.signature(metric.function).parameters
     assert metric.better in ("higher", "lower", "neither")
@@ -70,8 +70,7 @@ def test_entry_is_complete_and_true(name):
     optional = [p for p in parameters.values() if p.default is not p.empty and p.name != "factors"]
     assert all(p.kind is p.KEYWORD_ONLY for p in optional), "options are keyword-only"
     result = call(name, NOISY, FACTORS, quick=False)
-    told = {f"{name}.{part}" for part in metric.parts} or {name}
-    assert set(result) == told
+    assert set(result) == ({f"{name}.{part}" for part in metric.parts} or {name})
     assert all(describe(score).description for score in result)
     json.dumps(result)
 
@@ -91,7 +90,7 @@ CHANGES = {
 }
 
 
-# Groups would have to be permuted along with the codes, variances scaled along.
+# Groups would have to be permuted together with the codes, and variances scaled.
 APART = [("groups", "permutation"), ("posterior", "scale")]
 INVARIANT = [
     (name, change)
@@ -104,13 +103,13 @@ INVARIANT = [
 @pytest.mark.parametrize(("name", "change"), INVARIANT)
 def test_invariances_hold(name, change):
     before, after = call(name, NOISY, FACTORS), call(name, CHANGES[change](NOISY), FACTORS)
-    # What draws samples draws others for permuted codes.
+    # Random metrics draw other samples for permuted codes.
     tolerance = 0.1 if METRICS[name].random else 1e-6
     assert after == pytest.approx(before, abs=tolerance)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_seed_decides_everything(name):
+def test_equal_seeds_give_equal_scores(name):
     options = {"seed": 7} if METRICS[name].random else {}
     assert call(name, NOISY, FACTORS, **options) == call(name, NOISY, FACTORS, **options)
 
@@ -144,9 +143,9 @@ CODES = {
     "random": NOISE,
     "split": np.hstack([HALVES, PERFECT[:, 1:]]),
 }
-# By hand: a sine of four angles tells 3/4 of them (the same bit and half of the other), a half one bit of two.
+# By hand: the sine of four angles has 3/4 of their information (one bit and half of the other), a half 1 bit of 2.
 LOGS = np.log([4, 3, 5]).sum()
-# score -> the answers in the order of CODES; a pair is from-to, None is not asked
+# score -> answers in the order of CODES; a pair is a range, None is not tested
 ANSWERS = {
     "mig": (1.0, 1.0, 1 / 3, 0.0, 2 / 3, (0.0, 0.1), 2 / 3),
     "mig_sup": (1.0, 1.0, 1 / 3, 1.0, 3.5 / 4, (0.0, 0.1), 3 / 4),
@@ -212,7 +211,7 @@ EDGES = {
     "duplicated codes": (np.hstack([NOISY, NOISY]), FACTORS),
     "an incomplete grid": (NOISY[INCOMPLETE], FACTORS[INCOMPLETE]),
     "missing factor values": (NOISY, MISSING),
-    "a factor never known": (NOISY, ABSENT),
+    "a factor without values": (NOISY, ABSENT),
     "continuous factors": (MEASURED + 0.01, MEASURED),
     "huge codes": (NOISY * 1e30, FACTORS),
     "tiny codes": (NOISY * 1e-30, FACTORS),
@@ -227,16 +226,16 @@ def test_edge_cases_have_a_result(name, case):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_factors_given_as_floats_are_the_same_classes(name):
-    whole, floats = call(name, NOISY, FACTORS), call(name, NOISY, FACTORS.astype(np.float32))
-    assert floats == whole
+def test_factors_may_be_floats(name):
+    integers, floats = call(name, NOISY, FACTORS), call(name, NOISY, FACTORS.astype(np.float32))
+    assert floats == integers
 
 
 UNGROUPED = [n for n, m in METRICS.items() if "permutation" in m.invariant and "groups" not in m.needs]
 
 
 @pytest.mark.parametrize("name", UNGROUPED)
-def test_a_factor_with_one_value_changes_nothing(name):
+def test_a_factor_with_one_value_is_ignored(name):
     more = call(name, NOISY, np.column_stack([FACTORS, np.full(len(FACTORS), 7)]))
     assert more == pytest.approx(call(name, NOISY, FACTORS), abs=0.06 if METRICS[name].random else 1e-9)
 
@@ -270,7 +269,7 @@ def test_invalid_factors(name, case):
         call(name, *BAD_FACTORS[case])
 
 
-LARGE = [name for name, metric in METRICS.items() if "posterior" not in metric.needs]  # those are for a GPU
+LARGE = [name for name, metric in METRICS.items() if "posterior" not in metric.needs]  # those are slow
 
 
 @functools.cache
@@ -285,7 +284,7 @@ def test_a_million_rows(name):
     assert in_range(name, call(name, *a_million()))
 
 
-def test_the_edge_cases_are_what_they_say():
-    assert varying_factors(read_table(*EDGES["a factor never known"])) == [0, 1, 2]
+def test_edge_cases():
+    assert varying_factors(read_table(*EDGES["a factor without values"])) == [0, 1, 2]
     assert read_table(*EDGES["continuous factors"]).factor_types == ("continuous", "continuous")
     assert len(EDGES["fewer rows than bins"][0]) == 12 and len(INCOMPLETE) > 100

@@ -29,13 +29,13 @@ def plain_colours(count=60, *, known=None):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A model that tells three colours, told six of them."""
+    """A classifier of three colours, trained with six labels."""
     out = tmp_path_factory.mktemp("predict") / "run"
     options = dict(steps=80, batch=16, lr=3e-3, latents=2, decay=0.0, device="cpu", out=out)
     return uw.train("m2", plain_colours(), supervision="labels(n=6, balanced=True)", **options)
 
 
-def test_names_confidence_truth_and_which_were_labelled(run):
+def test_columns_of_the_run_s_own_data(run):
     frame = predict(run)
     assert list(frame) == ["row", "colour", "colour_confidence", "colour_true", "colour_labelled"]
     assert frame["row"].tolist() == list(range(60)) and set(frame["colour"]) == set(COLOURS)
@@ -43,9 +43,9 @@ def test_names_confidence_truth_and_which_were_labelled(run):
     assert (frame["colour"] == frame["colour_true"]).all()
     (chance,) = run.representation.classify(run.data.images(torch.arange(60)))
     np.testing.assert_allclose(frame["colour_confidence"], chance.detach().numpy().max(1), rtol=1e-5)
-    (told,) = label_mappings(run)
+    (mapping,) = label_mappings(run)
     used = run.supervision.labelled_set(run.data, seed=0).table[0]
-    assert frame.index[frame["colour_labelled"]].tolist() == sorted(used.tolist()) == sorted(told.labelled_indices)
+    assert frame.index[frame["colour_labelled"]].tolist() == sorted(used.tolist()) == sorted(mapping.labelled_indices)
     assert class_error(run) == {"colour": 0.0}
     assert accuracy_lines(frame) == [
         "colour: 100.00 % right of 54 observations with a known class, not labelled in training",
@@ -53,7 +53,7 @@ def test_names_confidence_truth_and_which_were_labelled(run):
     ]
 
 
-def test_a_wrong_answer_is_counted(run):
+def test_wrong_predictions_are_counted(run):
     frame = predict(run)
     unlabelled = frame.index[~frame["colour_labelled"]]
     frame.loc[unlabelled[:27], "colour"] = "pink"
@@ -61,7 +61,7 @@ def test_a_wrong_answer_is_counted(run):
 
 
 def test_other_data_with_values_in_another_order_and_gaps(run):
-    """Classes are compared by what they stand for: here only green and blue are known, for some."""
+    """Classes are compared by name: here only some green and blue are known."""
     known = [row for row in range(30) if row % 3]
     frame = predict(run, plain_colours(30, known=known))
     assert list(frame) == ["row", "colour", "colour_confidence", "colour_true"]
@@ -84,18 +84,18 @@ def test_image_files_and_folders(run, tmp_path):
 
 
 def test_renamed_and_coarser_classes_keep_their_names(tmp_path):
-    """rooms has ten hues; in five bins, renamed at random, each class stands for two of them."""
+    """rooms has ten hues; in five bins, permuted at random, each class stands for two hues."""
     data = uw.load_data("rooms(size=8)")
     text = "labels(n=50, factors=['floor_hue'], bins=5, permute=True, noise=0.5)"
     trained = uw.train("m2", data, supervision=text, steps=1, batch=4, net="small", out=tmp_path / "run", device="cpu")
-    (told,) = label_mappings(trained)
+    (mapping,) = label_mappings(trained)
     values = data.factor_values[data.factor_names.index("floor_hue")]
-    assert told.size == 5 and list(told.classes) == list(values)
-    numbers = list(told.classes.values())
+    assert mapping.size == 5 and list(mapping.classes) == list(values)
+    numbers = list(mapping.classes.values())
     assert numbers[::2] == numbers[1::2] and sorted(numbers[::2]) == [0, 1, 2, 3, 4]
     assert numbers != sorted(numbers)
-    first = told.classes[values[0]]
-    assert told.names()[first] == f"{values[0]:g} or {values[1]:.6g}"
+    first = mapping.classes[values[0]]
+    assert mapping.names()[first] == f"{values[0]:g} or {values[1]:.6g}"
 
 
 def test_invalid_runs_and_data(run, tmp_path):
@@ -109,7 +109,7 @@ def test_invalid_runs_and_data(run, tmp_path):
 
 
 def test_command(tmp_path):
-    """On built-in data, which a run folder brings back by itself."""
+    """On a built-in data set, which the run folder is enough to load."""
     options = dict(steps=2, batch=4, latents=2, device="cpu", out=tmp_path / "run")
     uw.train("m2", "digits", supervision="labels(n=100)", **options)
     words = ["predict", str(tmp_path / "run"), "-o", str(tmp_path / "deep" / "labels.csv")]
@@ -166,7 +166,7 @@ def continuous(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("bins, classes", [("", 20), ("bins=4", 4)])
-def test_a_column_with_fractions_is_told_named_by_ranges_and_true_to_the_table(continuous, capsys, bins, classes):
+def test_a_continuous_column_is_predicted_as_ranges(continuous, capsys, bins, classes):
     words = "train m2 --data in --factors labels.csv --size 8 --steps 2 --batch 4 --set latents=2 --device cpu --quiet"
     words = [*words.split(), "--supervision", f"labels(n=60, {bins})", "--out", "run"]
     assert run_command(lambda: app(words, standalone_mode=False)) == 0

@@ -1,4 +1,4 @@
-"""Group-MIG of a run: which codes and factors are content follows from the model and its supervision."""
+"""Group-MIG of a run, with content and style from the model and its supervision."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_a_run_knows_its_groups(tmp_path, method, supervision):
     assert result.scores["group_mig"] == pytest.approx(np.mean(right) - np.mean(wrong))
 
 
-def test_all_metrics_include_it_where_it_can_be_told(tmp_path):
+def test_all_metrics_include_it_if_it_is_defined(tmp_path):
     run = trained(tmp_path, "ml_vae", "groups(by=['shape'], size=2)")
     scores = uw.score_runs([run], metrics=["mig", "group_mig"], num_samples=200)
     assert -1 <= scores["group_mig"][0] <= 1

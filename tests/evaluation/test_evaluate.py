@@ -31,7 +31,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def run(trained, tmp_path):
-    """A copy of the run's folder without what earlier tests wrote."""
+    """A copy of the run folder without files of earlier tests."""
     path = tmp_path / "run"
     path.mkdir()
     for name in ("config.json", "weights.safetensors"):
@@ -69,7 +69,7 @@ def test_sampled_codes_are_draws_from_the_posteriors(run):
         evaluate(plain, "digits", metrics=["mig"], num_samples=50, codes="sampled")
 
 
-def test_codes_are_made_once(run, monkeypatch):
+def test_codes_are_encoded_once(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
     first = evaluate(run, metrics=["mig"], num_samples=200)
     assert (run / "codes.safetensors").is_file()
@@ -94,7 +94,7 @@ def test_codes_are_made_again_when_anything_they_depend_on_changes(run, monkeypa
     assert calls == [100, 150, 100, None, None]
 
 
-def test_a_damaged_store_of_codes_is_made_again(run, monkeypatch):
+def test_damaged_stored_codes_are_replaced(run, monkeypatch):
     evaluate(run, metrics=[], num_samples=100)
     (run / "codes.safetensors").write_bytes(b"rubbish")
     calls = counted_encodings(monkeypatch)
@@ -104,13 +104,13 @@ def test_a_damaged_store_of_codes_is_made_again(run, monkeypatch):
     assert calls == [100]
 
 
-def test_nothing_is_written_unless_asked(run):
+def test_save_false_writes_no_files(run):
     before = sorted(run.iterdir())
     evaluate(run, num_samples=100, save=False)
     assert sorted(run.iterdir()) == before
 
 
-def test_scores_of_the_same_codes_are_kept_beside_each_other(run):
+def test_scores_of_the_same_codes_are_merged(run):
     def stored():
         return json.loads((run / "scores.json").read_text())
 
@@ -124,8 +124,8 @@ def test_scores_of_the_same_codes_are_kept_beside_each_other(run):
     assert set(stored()["scores"]) == {"irs"}
 
 
-def test_a_latent_with_one_posterior_for_all_carries_nothing_however_far_from_the_prior():
-    """ML-VAE's dead content: the product of G posteriors of variance G is the prior, each of them is not."""
+def test_a_latent_with_a_constant_posterior_is_inactive():
+    """Collapsed content of ML-VAE: the product of G posteriors of variance G is the prior, a single one is not."""
     means = np.stack([CODES[:, 0], np.zeros(len(CODES)), np.full(len(CODES), 2.0)], axis=1)
     logvar = np.log(np.stack([np.full(len(CODES), 0.1), np.full(len(CODES), 4.0), np.full(len(CODES), 0.5)], axis=1))
     result = evaluate_arrays(means, FACTORS, logvar=logvar, metrics=[])
@@ -136,7 +136,7 @@ def test_a_latent_with_one_posterior_for_all_carries_nothing_however_far_from_th
     assert json.loads(json.dumps(result.as_json()))["carried"] == pytest.approx(result.latent_information.tolist())
 
 
-def test_quick_is_the_default_and_a_single_factor_leaves_out_what_compares_them(run):
+def test_quick_metrics_of_a_single_factor(run):
     result = evaluate(run, num_samples=100)  # digits have one factor, the digit
     quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2 and not metric.needs]
     assert list(result.scores) == quick
@@ -214,7 +214,7 @@ def test_importance_comes_with_dci_from_the_same_fit():
     assert json.loads(json.dumps(result.as_json()))["importance"][0][0] == result.importance[0, 0]
 
 
-def test_all_says_what_does_not_apply():
+def test_all_lists_skipped_metrics():
     result = evaluate_arrays(CODES[:100], FACTORS[:100, :2], metrics=["group_mig"], groups=([0, 0, 1], [0, 1]))
     assert -1.0 <= result.scores["group_mig"] <= 1.0
     with raises("metrics", value="group_mig"):
@@ -247,7 +247,7 @@ def test_a_representation_without_encoder():
         evaluate(what, "digits", metrics=["mig"], num_samples=50)
 
 
-def test_a_file_is_scored_like_its_arrays(tmp_path):
+def test_a_file_has_the_scores_of_its_arrays(tmp_path):
     np.savez(tmp_path / "a.npz", codes=CODES, factors=FACTORS, names=["a", "b", "c"])
     assert read_npz(tmp_path / "a.npz").names == ("a", "b", "c")
     assert (
@@ -275,8 +275,8 @@ def test_command_on_a_file(tmp_path, capsys):
     code, out, err = unweave(capsys, "evaluate", tmp_path / "a.npz", "--metrics", "mig,irs", "--resamples", "20")
     assert code == 0, err
     assert "MIG" in out and "95 %" in out and "–" in out
-    told = json.loads((tmp_path / "a.scores" / "scores.json").read_text())
-    assert set(told["scores"]) == {"mig", "irs"} == set(told["intervals"])
+    stored = json.loads((tmp_path / "a.scores" / "scores.json").read_text())
+    assert set(stored["scores"]) == {"mig", "irs"} == set(stored["intervals"])
     assert (tmp_path / "a.scores" / "heatmap.png").read_bytes().startswith(b"\x89PNG")
     code, out, _ = unweave(capsys, "evaluate", tmp_path / "a.npz", "--metrics", "mig", "--out", tmp_path / "b" / "c")
     assert code == 0 and "95 %" not in out
@@ -301,7 +301,7 @@ def test_command_on_a_run(run, capsys):
         (["evaluate", "nothing", "--rows", "many"], "rows 'many'"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(words, names, tmp_path, capsys, monkeypatch):
+def test_bad_input_is_one_line_and_writes_no_files(words, names, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("a.npz", codes=CODES, factors=FACTORS)
     code, _, err = unweave(capsys, *["a.npz" if word == "FILE" else word for word in words])
@@ -325,5 +325,5 @@ def test_few_known_factors_are_no_knowledge():
     assert result.chance[:, 1].mean() == pytest.approx(19 * 2 / 4000, rel=0.4)  # 20 bins, 3 classes: Miller 1955
     same = evaluate_arrays(np.nan_to_num(factor)[:100, None], factor[:100, None], metrics=["mig"])
     assert adjusted_information(same) == pytest.approx(1.0)  # who knows all of it, knows all of it
-    told = json.loads(json.dumps(result.as_json()))
-    assert told["known"] == [100, 2000]
+    stored = json.loads(json.dumps(result.as_json()))
+    assert stored["known"] == [100, 2000]

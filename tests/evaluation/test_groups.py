@@ -1,4 +1,4 @@
-"""Telling a group's class from content and style: the splits, the groups, and the classifier beside scikit-learn's."""
+"""Predicting the class of a group from content and style: splits, groups, and the classifier."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
     assert found.style < 0.35
     assert found.chance == pytest.approx((CLASSES[~train] == np.bincount(CLASSES[train]).argmax()).mean())
     assert content_leakage(CONTENT, STYLE, CLASSES, seed=3) == found
-    names = np.array(list("abcde"))[CLASSES]  # classes may be anything that can be told apart
+    names = np.array(list("abcde"))[CLASSES]  # classes of any type
     assert content_leakage(CONTENT, STYLE, names, seed=3) == found
 
 
@@ -62,7 +62,7 @@ def test_ranks_number_the_rows_of_each_key():
 
 
 class Noisy(HalvesData):
-    """Each observation sees its content through noise of its own, which fades when several are joined."""
+    """Each observation has independent noise on its content, which averages out over members."""
 
     name, size, grid = "noisy", 1200, False
 
@@ -80,7 +80,7 @@ def join(images):
     return torch.cat([codes[..., :1].mean(-2, keepdim=True).expand_as(codes[..., :1]), codes[..., 1:]], -1)
 
 
-def test_joining_members_tells_the_class_better_and_the_style_knows_nothing():
+def test_more_members_increase_the_accuracy_and_style_has_no_information():
     what = Representation(look, 2, paint, parts=PARTS, encode_group=join)
     found = group_accuracy(trained(what, data=Noisy()), members=(1, 2, 8), num_samples=900)
     assert found.classes == 4
@@ -103,10 +103,10 @@ def test_invalid_arguments():
         group_accuracy(trained(Representation(look, 2)))
 
 
-def test_a_set_to_test_on_is_never_trained_on():
+def test_test_data_are_not_used_for_training():
     what = Representation(look, 2, paint, parts=PARTS, encode_group=join)
     seen, shown = Noisy(), Noisy()
-    shown.images = lambda index: 1 - Noisy.images(shown, index)  # a negative: what holds of one is wrong of the other
+    shown.images = lambda index: 1 - Noisy.images(shown, index)  # inverted images
     found = group_accuracy(trained(what, data=seen), test=shown, members=(1, 2), num_samples=400)
     assert found.rows == 800
     assert found.content[1] < 0.15

@@ -1,4 +1,4 @@
-"""How likely a model finds images, where that is known."""
+"""Marginal likelihoods with a known value."""
 
 import math
 
@@ -19,7 +19,7 @@ def trained(method, tmp_path, data="digits(size=16)", **settings):
 
 
 class Shifted(torch.nn.Module):
-    """Adds a number to what comes in."""
+    """Adds a constant to its input."""
 
     def __init__(self, by):
         super().__init__()
@@ -30,7 +30,7 @@ class Shifted(torch.nn.Module):
 
 
 def by_integration(run, images):
-    """log p(x) by a fine grid over two latents, which needs no chain and no encoder."""
+    """log p(x) by numerical integration over a grid of two latents."""
     axis = torch.linspace(-5.0, 5.0, 81)
     z_GZ = torch.cartesian_prod(axis, axis)
     prior_G = -0.5 * z_GZ.square().sum(1) - math.log(2 * math.pi) + 2 * math.log(float(axis[1] - axis[0]))
@@ -55,7 +55,7 @@ def test_more_chains_lose_less(tmp_path):
 
 
 def test_grey_pixels_are_drawn_for_a_bernoulli_likelihood(tmp_path):
-    """A decoder that says black everywhere: a white pixel costs 10 nats, a black one none, and there are no others."""
+    """A decoder of black images: a white pixel costs 10 nats, a black one 0."""
     run = trained("vae", tmp_path)
     with torch.no_grad():
         for parameter in run.method.autoencoder.decoder.parameters():
@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_and_another_other_images(tmp_path):
 @pytest.mark.parametrize(
     ("method", "settings"), [("aae", {"prior": "uniform"}), ("aae_cluster", {"clusters": 3}), ("aae_reduce", {})]
 )
-def test_a_code_with_another_prior_is_refused(tmp_path, method, settings):
+def test_a_code_with_another_prior_raises(tmp_path, method, settings):
     run = trained(method, tmp_path, **settings)
     with raises("method", value=method):
         marginal_nll(run, load_data("digits(size=16)"), num_samples=2)

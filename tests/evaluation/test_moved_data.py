@@ -1,4 +1,4 @@
-"""A run is used where the data it was trained on are not: moved, or never there."""
+"""Runs whose training data were moved or deleted."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def said(capsys):
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A run on a folder of wide pictures, whose preparation (pad, black) shows in what the model sees of them."""
+    """A run on a folder of wide images, whose preprocessing (pad, black) affects the input of the model."""
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()

@@ -15,7 +15,7 @@ from unweave.evaluation.prior_match import aggregate_posterior_metrics, fit_clas
 
 
 class Shades(Dataset):
-    """Images of 8 x 8 all of one shade from 0 to 1, the codes of which are known: dark and bright ones are classes."""
+    """Images of 8 x 8 of one shade in 0..1, with two classes: dark and bright."""
 
     name, shape, size = "shades", (1, 8, 8), 1000
     factor_names, factor_sizes, factor_values = ("bright",), (2,), ((0.0, 1.0),)
@@ -29,7 +29,7 @@ class Shades(Dataset):
 
 
 def normal_code(images):
-    """The quantile of a shade: over all images a standard normal code, and a second coordinate of noise."""
+    """Code of a shade: its normal quantile, which is N(0, 1) over all images, and a second coordinate of noise."""
     shade = images.mean((1, 2, 3)).double()
     first = math.sqrt(2.0) * torch.erfinv(2.0 * shade - 1.0)
     other = math.sqrt(2.0) * torch.erfinv(2.0 * ((shade * 618.034) % 1.0).clamp(1e-3, 1 - 1e-3) - 1.0)
@@ -53,7 +53,7 @@ def classifier(shades):
     return fit_classifier(shades, "bright", steps=150)
 
 
-def test_a_perfect_model_has_nothing_to_be_said_against(shades, classifier):
+def test_a_perfect_model(shades, classifier):
     found = aggregate_posterior_metrics(PERFECT, shades, classifier, labels=(100, 900, 5000))
     assert classifier.error < 0.02 and classifier.true_Y.tolist() == [500, 500]
     assert abs(found.mmd) < 0.003 and abs(found.log_det) < 0.15
@@ -61,7 +61,7 @@ def test_a_perfect_model_has_nothing_to_be_said_against(shades, classifier):
     assert set(found.label_errors) == {100, 900} and found.label_errors[900] < 0.03
 
 
-def test_codes_half_as_wide_are_seen_by_what_looks_at_the_prior_alone(shades, classifier):
+def test_codes_with_half_the_deviation_change_only_the_match_with_the_prior(shades, classifier):
     narrow = Representation(lambda x: 0.5 * normal_code(x), 2, lambda z: shade_of(2.0 * z))
     good, found = (aggregate_posterior_metrics(what, shades, classifier) for what in (PERFECT, narrow))
     assert found.log_det == pytest.approx(good.log_det + 2 * math.log(0.25), abs=1e-3)
@@ -78,7 +78,7 @@ def test_a_decoder_of_one_class_has_a_divergence_of_log_2(shades, classifier):
 
 
 def test_variances_of_the_encoder_count(shades, classifier):
-    """Means of variance 0.75 and posteriors of variance 0.25 fill the prior together; the means alone do not."""
+    """Means of variance 0.75 with posteriors of variance 0.25 match the prior; the means do not."""
     quarter = math.log(0.25)
     both = Representation(
         lambda x: math.sqrt(0.75) * normal_code(x),
@@ -94,19 +94,19 @@ def test_variances_of_the_encoder_count(shades, classifier):
     assert noise.var() == pytest.approx(1.0, abs=0.1)
 
 
-def test_equal_seeds_give_equal_numbers_and_leave_the_generator_alone(shades):
+def test_equal_seeds_give_equal_numbers_and_do_not_change_the_global_generator(shades):
     state = torch.get_rng_state()
     first, again, other = (fit_classifier(shades, "bright", steps=3, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), state)
     assert first.error == again.error
-    told = [
+    results = [
         aggregate_posterior_metrics(PERFECT, shades, one, num_samples=300, seed=seed)
         for one, seed in ((first, 5), (again, 5), (other, 6))
     ]
-    assert told[0] == told[1] != told[2]
+    assert results[0] == results[1] != results[2]
 
 
-def test_digits_can_be_told_from_pixels():
+def test_digits_are_classified():
     assert fit_classifier(load_data("digits(size=8)"), "digit", steps=300, batch=64).error < 0.15
 
 

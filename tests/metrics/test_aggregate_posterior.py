@@ -73,13 +73,13 @@ def test_class_divergence_by_hand():
 
 def test_label_error_of_codes_that_tell_the_class_and_of_codes_that_do_not():
     labels = np.arange(900) % 3
-    told = labels[:, None] * 10.0 + normal(900, 2)
-    assert label_error(told, labels, labels=100) == 0.0
+    known = labels[:, None] * 10.0 + normal(900, 2)
+    assert label_error(known, labels, labels=100) == 0.0
     assert label_error(normal(900, 2), labels, labels=100) == pytest.approx(2 / 3, abs=0.08)
-    assert label_error(told, labels, labels=1) == pytest.approx(2 / 3, abs=0.01)
+    assert label_error(known, labels, labels=1) == pytest.approx(2 / 3, abs=0.01)
 
 
-def test_a_ring_around_another_class_can_be_told():
+def test_a_ring_around_another_class_is_classified():
     z = normal(2000, 2)
     inside = (z**2).sum(1) < 1.4  # no line divides them
     assert label_error(z, inside.astype(int), labels=1000) < 0.05

@@ -5,20 +5,20 @@ import torch
 from tests.helpers.raises import raises
 from unweave.metrics import cluster_error, cluster_labels
 
-# Clusters 0 and 1; row 0 is surest of cluster 0, row 3 of cluster 1.
+# Clusters 0 and 1; their most probable rows are 0 and 3.
 CHANCES = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.05, 0.95], [0.4, 0.6]])
 LABELS = np.array([7, 7, 2, 2, 2])
 
 
 def test_by_hand():
-    """Row 2 is in the cluster of 7 and a 2; of the three rows that are no cluster's example, that is a third."""
+    """Row 2 is a 2 in the cluster of 7; it is one of three rows that do not determine a label."""
     assert cluster_labels(CHANCES, LABELS).tolist() == [7, 2]
     assert cluster_error(CHANCES, LABELS) == pytest.approx(1 / 3)
     assert cluster_error(CHANCES, LABELS, validation=(CHANCES, LABELS)) == pytest.approx(1 / 5)
 
 
-def test_a_cluster_may_have_its_commonest_label():
-    """In cluster 0 the surest is a 5 and the most are 3; in cluster 1 a 4 and a 9 are equally common; 2 is empty."""
+def test_clusters_with_their_most_frequent_label():
+    """Cluster 0: the most probable row is a 5, most rows are 3. Cluster 1: a 4 and a 9. Cluster 2 is empty."""
     chances = np.array([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.7, 0.3, 0.0], [0.1, 0.9, 0.0], [0.2, 0.7, 0.1]])
     labels = np.array([5, 3, 3, 9, 4])
     assert cluster_labels(chances, labels, by="most").tolist() == [3, 4, 4]
@@ -45,8 +45,8 @@ def test_by_brute_force():
     assert cluster_error(chances, labels, validation=(other, other_labels)) == pytest.approx(wrong / 200)
 
 
-def test_more_clusters_than_classes_and_empty_ones_are_fine():
-    """Two clusters for class 0, one that nobody is in."""
+def test_more_clusters_than_classes_and_empty_clusters():
+    """Two clusters of class 0, and an empty one."""
     chances = np.eye(4)[[0, 0, 1, 1, 2, 2]] * 0.9 + 0.01 * np.arange(6)[:, None]
     assert cluster_error(chances, [0, 0, 0, 0, 1, 1]) == 0.0
 

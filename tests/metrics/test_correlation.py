@@ -65,7 +65,7 @@ def test_covariance_is_that_of_numpy_however_it_is_cut(monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["pearson", "spearman"])
-def test_mcc_is_the_best_of_all_pairings(method):
+def test_mcc_is_the_optimal_matching(method):
     if method == "pearson":
         table = np.corrcoef(CODES.T, FACTORS.T)[:4, 4:]
     else:

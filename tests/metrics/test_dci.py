@@ -25,7 +25,7 @@ def golden(case):
         )  # fmt: skip
 
 
-# The whole reference is 4,100 trees on 10,000 rows: some seconds for each of the two cases that tell most.
+# The full reference is 4,100 trees on 10,000 rows: some seconds for each of the two most informative cases.
 @pytest.mark.parametrize("case", ["rotation", "noise_030"])
 def test_scores_and_importances_are_the_reference_s(case):
     codes, factors, test = golden(case)
@@ -69,7 +69,7 @@ def test_dead_single_and_duplicated_codes_are_in_range(predictor, codes):
     assert all(type(value) is float and 0 <= value <= 1 for value in ours.values())
 
 
-def test_dead_codes_score_nothing():
+def test_constant_codes_score_zero():
     ours = dci_scores(np.zeros((360, 2)), FACTORS)
     assert (ours["disentanglement"], ours["completeness"]) == (0.0, 0.0)
     assert 0.1 < ours["informativeness"] < 0.4  # the most frequent value

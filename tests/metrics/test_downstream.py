@@ -35,7 +35,7 @@ def test_more_labels_than_rows_are_all_rows():
     assert ours["labels_400"] == ours["labels_10000"]  # a third of the 600 rows is tested on
 
 
-def test_codes_that_know_nothing_predict_the_most_frequent_value():
+def test_codes_without_information_predict_the_most_frequent_value():
     ours = downstream_scores(np.full((600, 2), 0.1), FACTORS, labels=(1, 300))
     assert ours["labels_300"] == pytest.approx((1 / 4 + 1 / 3 + 1 / 5) / 3, abs=0.06)
     assert ours["labels_1"] == pytest.approx((1 / 4 + 1 / 3 + 1 / 5) / 3, abs=0.06)  # the only value seen

@@ -48,18 +48,18 @@ def test_perfect_scaled_and_shifted_codes_score_one():
     assert explicitness_score(CODES * 1e-6 + 40, FACTORS) == pytest.approx(explicitness_score(CODES, FACTORS), abs=1e-6)
 
 
-def test_codes_that_know_nothing_score_a_half():
+def test_codes_without_information_score_a_half():
     assert explicitness_score(np.full((600, 2), 0.1), FACTORS) == 0.5
     noise = np.random.default_rng(0).normal(size=(600, 3))
     assert explicitness_score(noise, FACTORS) == pytest.approx(0.5, abs=0.08)
 
 
-def test_a_dead_code_changes_nothing():
+def test_a_constant_code_does_not_change_the_score():
     dead = np.column_stack([CODES, np.full(600, 0.1)])
     assert explicitness_score(dead, FACTORS) == pytest.approx(explicitness_score(CODES, FACTORS), abs=1e-4)
 
 
-def test_missing_values_and_nothing_to_test_on():
+def test_missing_values_and_no_test_rows():
     factors = FACTORS.astype(float)
     factors[::4, 1] = np.nan
     assert 0.9 < explicitness_score(CODES, factors) <= 1.0

@@ -130,7 +130,7 @@ def test_constant_codes_never_win(constant, prune_below):
     assert with_dead == factor_vae_score(CODES, FACTORS, prune_below=prune_below, **QUICK)
 
 
-def test_codes_that_know_nothing_and_one_code_score_chance():
+def test_codes_without_information_and_one_code_score_chance():
     noise = np.random.default_rng(0).normal(size=(600, 3))
     assert factor_vae_score(noise, FACTORS) < 0.4
     assert factor_vae_score(FACTORS[:, :1], FACTORS) == pytest.approx(1 / 3, abs=0.03)
@@ -191,8 +191,8 @@ def test_beta_vae_agrees_with_the_reference(case, key, batch):
     ("score", "key"), [(beta_vae_score, EXPECTED_BETA["rotation"]["beta_vae_batch5"]),
                        (factor_vae_score, EXPECTED["rotation"]["factor_vae_batch5"])]
 )  # fmt: skip
-def test_on_the_whole_grid_scores_are_within_two_standard_errors(score, key):
-    """Ten seeds each. A table of 10,000 rows has differences of its own, the whole grid has none."""
+def test_on_the_full_grid_scores_are_within_two_standard_errors(score, key):
+    """Ten seeds each. A table of 10,000 rows adds sampling noise, the full grid does not."""
     codes, factors = whole_grid("rotation")
     ours = [score(codes, factors, batch=5, seed=seed) for seed in range(10)]
     error = np.sqrt((np.var(ours, ddof=1) + key["std"] ** 2) / 10)
@@ -203,7 +203,7 @@ def test_partners_share_the_value_and_are_other_rows():
     (only,) = held(np.array([2, 0, 2, 1, 0, 2])[:, None])
     rng = np.random.default_rng(0)
     partners = [set(draw_partners(only, np.full(60, place), rng)) for place in range(6)]
-    assert partners == [{2, 5}, {4}, {0, 5}, {3}, {1}, {0, 2}]  # the fourth row is alone
+    assert partners == [{2, 5}, {4}, {0, 5}, {3}, {1}, {0, 2}]  # the fourth row has no other row
 
 
 def test_pairs_from_a_table_are_pairs_from_the_sampler():

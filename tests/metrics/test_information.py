@@ -69,7 +69,7 @@ def test_information_equals_scikit_learn():
     rng = np.random.default_rng(0)
     codes = rng.normal(size=(500, 4))
     factors = np.column_stack([rng.integers(7, size=500), rng.normal(size=500).round(1), np.arange(500)])
-    # scikit-learn warns about labels that are not whole numbers
+    # scikit-learn warns about labels that are not integers
     labels = [np.unique(factor, return_inverse=True)[1] for factor in factors.T]
     expected = [[mutual_info_score(factor, code) for factor in labels] for code in discretize(codes).T]
     np.testing.assert_allclose(mutual_information_matrix(codes, factors), expected, atol=1e-9)
@@ -106,7 +106,7 @@ def test_a_rotation_scores_low_and_a_code_at_the_float_spacing_is_defined():
     assert 0.0 <= mig_score(nearly_constant, GRID) <= 1.0
 
 
-def test_dead_codes_change_nothing():
+def test_constant_codes_do_not_change_the_score():
     dead = np.hstack([np.zeros((1200, 1)), NOISY, np.full((1200, 2), -4.0)])
     assert mig_score(dead, NOISY_FACTORS) == mig_score(NOISY, NOISY_FACTORS)
 
@@ -177,8 +177,8 @@ def test_scores_from_the_codes_side_follow_their_equations(case):
     assert jemmig_score(codes, factors) == pytest.approx(np.mean(1 - (held - first + second) / (entropy + np.log(20))))
 
 
-def test_jemmig_asks_that_nothing_else_is_in_the_best_code():
-    mixed = np.column_stack([GRID[:, 0] + 4 * GRID[:, 1], GRID[:, 1], GRID[:, 2]])  # knows all of 0, and 1 beside it
+def test_jemmig_penalises_other_information_in_the_best_code():
+    mixed = np.column_stack([GRID[:, 0] + 4 * GRID[:, 1], GRID[:, 1], GRID[:, 2]])  # code 0 has factors 0 and 1
     assert mig_per_factor(mixed, GRID)[0] == pytest.approx(mig_per_factor(GRID, GRID)[0])
     assert jemmig_score(mixed, GRID) < jemmig_score(GRID, GRID) - 0.05
 
@@ -211,7 +211,7 @@ def test_a_factor_of_no_group_is_left_out():
         group_mig_score(factors, factors, ["a", "b", "b"], [None, None, None])
 
 
-def test_groups_are_checked_and_an_empty_one_knows_nothing():
+def test_groups_are_checked_and_an_empty_one_has_no_information():
     assert group_mig_score(GRID, GRID, [0, 0, 0], [0, 0, 0]) == pytest.approx(1.0)
     assert group_mig_score(GRID, GRID, [0, 0, 0], [1, 1, 1]) == pytest.approx(-1.0)
     with raises("code_groups", value="2 labels", accepted="a list of 3 labels"):

@@ -1,4 +1,4 @@
-"""The table every metric reads: which factors are classes, what is missing, what is refused, how it is split."""
+"""The input of all metrics: types of factors, missing values, invalid arrays, splits."""
 
 import numpy as np
 import pytest
@@ -19,21 +19,21 @@ MEASURED = RNG.normal(size=100)
         (CLASSES, "discrete"),
         (CLASSES > 1, "discrete"),
         (CLASSES.astype(np.uint8), "discrete"),
-        (np.arange(100), "discrete"),  # whole-number dtypes are classes, however many
+        (np.arange(100), "discrete"),  # integer dtypes are classes
         (CLASSES.astype(np.float32), "discrete"),
         (np.arange(100.0), "discrete"),
-        (CLASSES / 7, "discrete"),  # no whole numbers, but they repeat
+        (CLASSES / 7, "discrete"),  # not integers, but repeated
         (MEASURED, "continuous"),
         (MEASURED.round(1), "continuous"),  # hardly repeat
         (np.where(CLASSES == 0, np.nan, CLASSES), "discrete"),
         (np.full(100, np.nan), "discrete"),
     ],
 )
-def test_kinds_are_told_apart(column, kind):
+def test_inferred_types(column, kind):
     assert read_table(CODES, np.asarray(column)[:, None]).factor_types == (kind,)
 
 
-def test_kinds_are_told_column_by_column_or_given():
+def test_types_are_inferred_per_column_or_given():
     both = np.column_stack([CLASSES, MEASURED])
     assert read_table(CODES, both).factor_types == ("discrete", "continuous")
     assert read_table(CODES, both, factor_types="continuous").factor_types == ("continuous", "continuous")
@@ -114,7 +114,7 @@ def test_edges_are_those_of_np_histogram():
         np.testing.assert_array_equal(bin_edges(column, 20), np.histogram(column, 20)[1][:-1])
 
 
-def test_split_by_the_seed_is_two_to_one_and_loses_nothing():
+def test_random_split_is_two_to_one_and_contains_all_rows():
     table = read_table(CODES, CLASSES[:, None])
     train, test = read_test(table, None, 3)
     assert (len(train.codes), len(test.codes)) == (67, 33)

@@ -79,7 +79,7 @@ def test_options_out_of_range(option, value):
 
 
 @pytest.mark.parametrize("quantile", [0.0, 0.5, 0.99, 1.0])
-def test_spread_is_the_same_where_it_is_computed(quantile):
+def test_spread_does_not_depend_on_the_device(quantile):
     rng = np.random.default_rng(0)
     factors = rng.integers(0, [3, 40], (500, 2))
     table = read_table(np.column_stack([factors + rng.normal(size=(500, 2)), rng.normal(size=500)]), factors)

@@ -1,4 +1,4 @@
-"""Arrays from a file: what may be in it, and one clear line for what may not."""
+"""Arrays from a file, and errors for invalid files."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from unweave.metrics.npz import read_npz
 CODES, FACTORS = np.zeros((4, 2)), np.arange(4)[:, None]
 
 
-def test_everything_that_may_be_there(tmp_path):
+def test_all_arrays(tmp_path):
     np.savez(
         tmp_path / "a.npz", codes=CODES, factors=FACTORS, names=np.array(["hue"]), test_codes=CODES,
         test_factors=FACTORS, logvar=CODES, more=np.zeros(3),

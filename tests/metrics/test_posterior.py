@@ -35,7 +35,7 @@ def test_information_with_the_row_number_is_the_closed_form():
 
 
 def test_information_with_a_noisy_factor_is_the_closed_form():
-    """The mean is a Gaussian factor plus a Gaussian of its own: I = 1/2 log(total variance / variance left)."""
+    """The mean is a Gaussian factor plus Gaussian noise: I = 1/2 log(total variance / noise variance)."""
     factor = RNG.normal(size=6000)
     means = (factor + RNG.normal(scale=0.5, size=6000))[:, None]
     cut = np.digitize(factor, np.quantile(factor, np.linspace(0, 1, 61)[1:-1]))  # 60 values: nearly continuous
@@ -59,13 +59,13 @@ def test_parts_of_the_kl_are_the_closed_forms_and_add_up():
     assert added == pytest.approx(parts["kl"], abs=tolerance)
 
 
-def test_a_part_of_the_data_that_says_so_is_nearer_to_the_whole():
+def test_size_corrects_the_estimate_from_a_part_of_the_data():
     means, logvar = gaussian_rows(20_000, np.eye(3), 0.01)
     truth = 0.5 * 3 * np.log1p(1 / 0.01)
     part = kl_decomposition(means[:500], logvar[:500], samples=1000)
-    told = kl_decomposition(means[:500], logvar[:500], samples=1000, size=20_000)
+    corrected = kl_decomposition(means[:500], logvar[:500], samples=1000, size=20_000)
     assert part["index_code_mi"] <= np.log(500) + 1e-6  # no more than the rows can tell
-    assert abs(told["index_code_mi"] - truth) < abs(part["index_code_mi"] - truth)
+    assert abs(corrected["index_code_mi"] - truth) < abs(part["index_code_mi"] - truth)
     with raises("size", value=3):
         kl_decomposition(means[:500], logvar[:500], size=3)
 
@@ -95,7 +95,7 @@ def test_score_of_narrow_wide_and_duplicated_posteriors():
     twice = mig_score_from_posterior(np.hstack([MEANS, MEANS]), np.hstack([narrow, narrow]), GRID, samples=500)
     assert twice == pytest.approx(0.0, abs=0.01)
     blurred = mig_score_from_posterior(MEANS, np.zeros((60, 3)), GRID, samples=2000)
-    assert 0.2 < blurred < 0.7  # what the noise of the posterior takes away; the means alone would score 1
+    assert 0.2 < blurred < 0.7  # reduced by the noise of the posterior; the means score 1
 
 
 def test_samples_are_drawn_by_the_seed_and_float32_is_enough():

@@ -1,4 +1,4 @@
-"""Agreement between metrics: against scipy, and what is missing or constant."""
+"""Agreement between metrics: compared with scipy; missing and constant scores."""
 
 import doctest
 
@@ -35,7 +35,7 @@ def test_models_without_a_score_are_left_out_of_its_pairs_only():
     assert ragged.models[0, 1] == 2 and ragged.correlation[0, 1] == 0.0  # two models order nothing
 
 
-def test_constant_scores_agree_with_nothing():
+def test_constant_scores_have_correlation_zero():
     found = agreement({"a": [1, 1, 1, 1], "b": [1, 2, 3, 4]})
     assert found.correlation.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 

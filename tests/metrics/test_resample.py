@@ -29,7 +29,7 @@ def test_weighted_counts_are_the_counts_of_the_drawn_rows():
     )
     weights = next(bootstrap_weights(200, 1, seed=5)).astype(int)
     drawn = select_rows(table, np.repeat(np.arange(200), weights))
-    # The bins stay those of the whole table: a drawn table without the extremes would have others.
+    # The bins are those of the full table; those of a resampled table without the extremes would differ.
     drawn = drawn._replace(codes=np.vstack([drawn.codes]))
     binned = bin_table(table)
     rows = np.repeat(np.arange(200), weights)

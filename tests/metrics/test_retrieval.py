@@ -1,4 +1,4 @@
-"""Recall@1: by hand, by brute force, in blocks, and what is refused."""
+"""Recall@1: by hand, by brute force, in blocks, invalid arguments."""
 
 import doctest
 
@@ -30,7 +30,7 @@ def brute(codes, classes, distance):
 @pytest.mark.parametrize("distance", ["euclidean", "cosine"])
 def test_as_by_brute_force_and_in_blocks(distance, monkeypatch):
     rng = np.random.default_rng(0)
-    classes = np.append(rng.integers(0, 5, 80), 9)  # the last one is alone
+    classes = np.append(rng.integers(0, 5, 80), 9)  # the last class has one row
     codes = rng.normal(size=(81, 3)) + classes[:, None] % 5 / 2
     expected = brute(codes, classes, distance)
     assert recall_at_1(codes, classes, distance=distance) == pytest.approx(expected)

@@ -75,7 +75,7 @@ def test_duplicated_and_dead_codes_score_zero():
     assert sap_score(np.full((600, 4), 0.1), FACTORS, flavour="r2") == 0.0
 
 
-def test_tiny_codes_explain_nothing_as_in_the_reference():
+def test_tiny_codes_score_zero_as_in_the_reference():
     assert sap_score(CODES * 1e-7, FACTORS, flavour="r2") == 0.0
 
 

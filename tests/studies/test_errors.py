@@ -1,4 +1,4 @@
-"""The error of the studies with few labels: in per cent, of images that were not trained on."""
+"""The error of the studies with few labels, in per cent on test images."""
 
 import pandas as pd
 import pytest
@@ -23,7 +23,7 @@ def mnist(tmp_path, monkeypatch):
     return write_mnist(tmp_path / "mnist", train=60, test=20)
 
 
-def test_what_is_held_out_is_the_rest(mnist):
+def test_held_out_data_are_the_other_observations(mnist):
     test = held_out_data(load_data("mnist", part="train", size=28, path=mnist))
     assert test.size == 20 and test.options == {"path": str(mnist), "part": "test", "size": 28}
     train = load_data("split(data='digits', part='train', fraction=0.75)")
@@ -31,18 +31,18 @@ def test_what_is_held_out_is_the_rest(mnist):
     assert sorted([*train.index_N.tolist(), *rest.index_N.tolist()]) == list(range(1797))
 
 
-def test_the_classes_of_test_images_are_counted(mnist, tmp_path):
+def test_errors_are_counted_on_test_images(mnist, tmp_path):
     data = load_data("mnist", part="train", size=28, path=mnist)
     run = uw.train("m2", data, supervision="labels(n=20, balanced=True)", out=tmp_path / "run", **SMALL)
     test = held_out_data(run.data)
     found = run.representation.classify(test.images(torch.arange(20)))[0].argmax(1)
     wrong = sum(int(found[n]) != n % 10 for n in range(20))
-    assert 0 < wrong < 20  # else this would show little
+    assert 0 < wrong < 20
     assert kingma2014.error(run) == makhzani2015.error(run) == {"error": pytest.approx(5 * wrong)}
 
 
 @pytest.mark.parametrize("method", ["aae_cluster", "aae_reduce"])
-def test_clusters_are_named_by_training_images(method, mnist, tmp_path):
+def test_clusters_get_their_labels_from_training_images(method, mnist, tmp_path):
     data = load_data("mnist", part="train", size=28, path=mnist)
     run = uw.train(method, data, clusters=4, net="makhzani", out=tmp_path / "run", **SMALL)
 
@@ -58,14 +58,16 @@ def test_clusters_are_named_by_training_images(method, mnist, tmp_path):
     error = makhzani2015.error(run)
     assert error["error"] == pytest.approx(5 * wrong)
     inside = [[n % 10 for n in range(10) if int(last[n].argmax()) == y] for y in range(4)]
-    names = [min(range(10), key=lambda c: (-told.count(c), c)) if told else name for told, name in zip(inside, names)]
+    names = [
+        min(range(10), key=lambda c: (-found.count(c), c)) if found else name for found, name in zip(inside, names)
+    ]
     wrong = sum(names[int(found[n])] != n % 10 for n in range(20))
     assert error["error_most"] == pytest.approx(5 * wrong)
     assert error["smallest"] == pytest.approx(5 * int(found.bincount(minlength=4).min()), abs=1e-4)
 
 
 @pytest.mark.parametrize("only", ["method=m2", "method=aae_cluster"])
-def test_from_files_to_a_table_beside_the_published(only, tmp_path, monkeypatch):
+def test_from_files_to_a_table_with_published_numbers(only, tmp_path, monkeypatch):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     for data in ("mnist", "fashion_mnist"):
         write_mnist(tmp_path / data, train=1000, test=20)
@@ -90,7 +92,7 @@ def test_data_without_files_has_no_path(tmp_path):
         select_runs(STUDIES["kingma2014"], "quick", path="here")
 
 
-def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
+def test_path_is_a_folder_for_one_data_set_or_one_folder_each(tmp_path):
     study = STUDIES["kingma2014"]
     with raises("path", value=str(tmp_path / "nowhere")):
         select_runs(study, "full", path=tmp_path / "nowhere")
@@ -106,6 +108,6 @@ def test_one_path_for_one_set_and_a_folder_each_for_several(tmp_path):
     }
 
 
-def test_sets_without_files_are_left_as_they_are(tmp_path):
+def test_path_does_not_change_data_without_files(tmp_path):
     runs = select_runs(STUDIES["zhao2019"], "full", path=tmp_path)
     assert {run["data"] for run in runs} == {"sprites", f"mnist(part='train', path='{tmp_path}')"}

@@ -1,4 +1,4 @@
-"""Every study stands: its runs can be trained, its published numbers say where they are from."""
+"""All studies: runs that can be trained, published numbers with sources."""
 
 import math
 
@@ -69,7 +69,7 @@ def test_rows_and_folders_tell_runs_apart(name, scale):
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_published_numbers_have_provenance_and_a_row_to_stand_beside(name):
+def test_published_numbers_have_provenance_and_a_row(name):
     study = STUDIES[name]
     rows = {n for run in study.runs("full") for n in (study.row(run).family, study.row(run).name)}
     seen = set()

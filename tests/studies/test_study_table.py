@@ -1,4 +1,4 @@
-"""Our scores beside the published ones, from one table or several."""
+"""Comparison of scores with published numbers, from one table or several."""
 
 import math
 
@@ -28,7 +28,7 @@ def made(scale="full", keep=lambda method, beta, seed: True):
     return pd.DataFrame(rows)
 
 
-def test_a_family_stands_over_its_settings():
+def test_a_family_is_listed_before_its_settings():
     found = table_rows(TINY, made().sample(frac=1, random_state=0))
     assert [(line.name, line.pooled, len(line.runs)) for line in found] == [
         ("vae on rooms", False, 2),
@@ -38,9 +38,9 @@ def test_a_family_stands_over_its_settings():
     ]
 
 
-def test_published_numbers_stand_beside_the_same_statistic_of_ours():
-    told = compare_with_published(TINY, table_rows(TINY, made()), "full")
-    found = {(item.published.row, item.published.score, item.published.statistic): item for item in told}
+def test_published_numbers_are_compared_with_the_same_statistic():
+    compared = compare_with_published(TINY, table_rows(TINY, made()), "full")
+    found = {(item.published.row, item.published.score, item.published.statistic): item for item in compared}
     spread = found["beta_vae on rooms", "mig", "range"]
     assert (spread.n, spread.low, spread.high, spread.verdict) == (4, 0.05, 0.4, "inside (2 of 4 runs)")
     assert spread.ours == pytest.approx(0.175)  # median of .05 .15 .2 .4
@@ -61,7 +61,7 @@ def test_published_numbers_stand_beside_the_same_statistic_of_ours():
         ((0.01, 0.03), (math.nan, math.nan), "not a ratio: no score of vae on rooms"),
     ],
 )
-def test_what_is_no_ratio_is_said_and_not_judged(scores, others, why):
+def test_undefined_ratios_have_a_reason_and_no_verdict(scores, others, why):
     frame = made(keep=lambda method, beta, seed: beta != 1)
     frame["mig"] = [*others, *scores]
     (item,) = (
@@ -76,7 +76,7 @@ def test_what_is_no_ratio_is_said_and_not_judged(scores, others, why):
     assert (item.ours, item.verdict, item.note) == (0.0, "-2.000", "")
 
 
-def test_a_family_with_one_setting_is_one_row_that_answers_to_both_names():
+def test_a_family_with_one_setting_is_one_row_with_both_names():
     frame = made(keep=lambda method, beta, seed: beta == 4)
     found = table_rows(TINY, frame)
     assert [line.name for line in found] == ["beta_vae on rooms, beta=4"]
@@ -103,7 +103,7 @@ def test_verdicts(value, ours, word):
     assert verdict(published, ours, "quick") == verdict(published, ours, "full, 3 steps") == ""
 
 
-def test_runs_that_diverged_count_in_no_number():
+def test_diverged_runs_have_no_scores():
     frame = made()
     frame.loc[frame["mig"] == 0.4, "diverged"] = 2.0
     last = table_rows(TINY, frame)[-1]
@@ -111,7 +111,7 @@ def test_runs_that_diverged_count_in_no_number():
     assert last.values("sap").size == 0
 
 
-def test_the_long_table_has_every_row_and_score_once_a_published_number():
+def test_the_long_table_has_one_line_per_row_score_and_published_number():
     table = long_table(TINY, made())
     assert len(table) == 4 * 2 + 1  # the family's MIG has two published numbers
     assert set(table["provenance"].dropna()) == {"read", "recalled", "second-hand"}
@@ -132,7 +132,7 @@ def test_parts_from_several_machines_make_one_table(tmp_path):
     )
 
 
-def test_what_does_not_fit_together_is_refused(tmp_path):
+def test_incompatible_scores_raise(tmp_path):
     def saved(name, frame):
         frame.to_csv(tmp_path / name, index=False)
         return tmp_path / name

@@ -16,7 +16,7 @@ def names(**options):
     return [folder_name(TINY, run) for run in select_runs(TINY, "full", **options)]
 
 
-def test_runs_are_chosen_by_what_they_are():
+def test_select_runs():
     assert len(names()) == 6
     assert names(only={"method": ["vae"]}) == ["vae-rooms-seed0", "vae-rooms-seed1"]
     assert names(only={"beta": ["4.0"]}) == ["beta_vae-rooms-beta4-seed0", "beta_vae-rooms-beta4-seed1"]
@@ -39,7 +39,7 @@ def test_runs_are_chosen_by_what_they_are():
         ("full", {"method": ["vae"], "beta": ["1"]}, "only", "beta"),
     ],
 )
-def test_an_empty_selection_is_refused(scale, only, argument, value):
+def test_an_empty_selection_raises(scale, only, argument, value):
     with raises(argument, value=value):
         select_runs(TINY, scale, only=only)
 
@@ -50,7 +50,7 @@ def test_runs_that_differ_only_in_seed_and_hyperparameters_form_one_cohort():
     assert len(group_into_cohorts([*runs, {**runs[-1], "latents": 5}])) == 3
 
 
-def test_another_number_of_steps_is_another_scale():
+def test_the_number_of_steps_is_part_of_the_scale():
     assert scale_name("full", None) == "full" and scale_name("full", 3) == "full, 3 steps"
 
 
@@ -82,7 +82,7 @@ def test_runs_are_trained_once_timed_and_scored(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(again, frame)
 
 
-def test_further_seeds_join_without_touching_what_is_there(tmp_path):
+def test_more_seeds_do_not_change_existing_runs(tmp_path):
     first = select_runs(TINY, "quick", device="cpu", only={"beta": ["4"]})
     train_study(TINY, first, tmp_path)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*.*")}
@@ -93,19 +93,19 @@ def test_further_seeds_join_without_touching_what_is_there(tmp_path):
     assert json.loads((done[2].folder.path / "time.json").read_text())["models"] == 2
 
 
-def test_scores_of_other_codes_are_not_taken_for_these(tmp_path):
+def test_stored_scores_of_other_codes_are_not_used(tmp_path):
     runs = select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]})
     done = train_study(TINY, runs, tmp_path)
     frame = score(runs, done)
     stored = done[0].folder.path / "scores.json"
-    told = json.loads(stored.read_text())
-    stored.write_text(json.dumps({**told, "scores": {**told["scores"], "mig": 0.5}, "codes": "another model"}))
+    content = json.loads(stored.read_text())
+    stored.write_text(json.dumps({**content, "scores": {**content["scores"], "mig": 0.5}, "codes": "another model"}))
     assert score(runs, done)["mig"][0] == frame["mig"][0] != 0.5
     stored.write_text("rubbish")
     assert score(runs, done)["mig"][0] == frame["mig"][0]
 
 
-def test_when_the_time_is_up_the_rest_waits(tmp_path, monkeypatch):
+def test_a_time_limit_stops_between_records(tmp_path, monkeypatch):
     runs = select_runs(TINY, "quick", device="cpu")
     now = [0.0]
     monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
@@ -124,20 +124,20 @@ def test_when_the_time_is_up_the_rest_waits(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "vae-rooms-seed0" / "time.json").read_text())["seconds"] > 0
 
 
-def test_a_run_that_diverges_is_counted_and_has_no_scores(tmp_path):
+def test_a_diverged_run_has_a_row_without_scores(tmp_path):
     runs = select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}, lr=1e30)
     frame = score(runs, train_study(TINY, runs, tmp_path))
     assert frame["diverged"].notna().all() and "mig" not in frame
 
 
-def test_a_study_may_bring_scores_of_its_own(tmp_path):
+def test_scores_of_the_study(tmp_path):
     runs = select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]})
     study = TINY._replace(scores=("mig", "error"), extra=lambda run: {"error": 0.1 * run.representation.latents})
     frame = score_study(study, "full", runs, train_study(study, runs, tmp_path), label="full", device="cpu")
     assert study.metrics("full") == ["mig"] and frame["error"][0] == pytest.approx(0.3)
 
 
-def test_a_folder_of_other_runs_is_refused(tmp_path):
+def test_a_folder_of_other_runs_raises(tmp_path):
     train_study(TINY, select_runs(TINY, "quick", device="cpu", only={"method": ["vae"]}), tmp_path)
     with raises("steps", value=4, accepted="3"):
         train_study(TINY, select_runs(TINY, "quick", device="cpu", steps=4, only={"method": ["vae"]}), tmp_path)

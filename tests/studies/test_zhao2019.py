@@ -1,4 +1,4 @@
-"""The InfoVAE study: its runs, and what it tells of one."""
+"""The InfoVAE study: its runs and their scores."""
 
 import functools
 import math
@@ -11,7 +11,7 @@ from unweave.studies.work import score_study, select_runs, train_study
 STUDY = STUDIES["zhao2019"]
 
 
-def test_every_divergence_stands_beside_aae_and_vae_on_the_same_terms():
+def test_all_methods_have_equal_settings():
     full, quick = (STUDY.runs(scale) for scale in ("full", "quick"))
     assert len(full) == 75 and len(quick) == 10
     assert {base_name(run["data"]) for run in full} == {"sprites", "mnist"}
@@ -27,8 +27,8 @@ def test_every_divergence_stands_beside_aae_and_vae_on_the_same_terms():
         assert len(set(shared)) == len({run["data"] for run in runs})
 
 
-def test_a_run_is_scored_by_the_study_alone(tmp_path, monkeypatch):
-    """Every score it shows is there and finite."""
+def test_scores_of_a_run(tmp_path, monkeypatch):
+    """All scores of the table are finite."""
     monkeypatch.setattr(zhao2019, "fit_classifier", functools.partial(fit_classifier, steps=60))
     runs = select_runs(STUDY, "quick", only={"method": ["vae"]}, seeds=[0], steps=3, device="cpu")
     frame = score_study(STUDY, "quick", runs, train_study(STUDY, runs, tmp_path), label="3 steps", device="cpu")
@@ -39,7 +39,7 @@ def test_a_run_is_scored_by_the_study_alone(tmp_path, monkeypatch):
     assert found["row"] == "vae on digits" and 0 < found["nll"] < 256
 
 
-def test_published_likelihoods_stand_beside_models_without_a_kl_of_single_codes():
+def test_published_likelihoods_are_compared_with_models_without_a_kl_of_single_codes():
     rows = {STUDY.row(run).name: run for run in STUDY.runs("full")}
     assert {published.score for published in STUDY.published} == {"nll"}
     for published in STUDY.published:

@@ -22,8 +22,8 @@ def test_weights_are_those_of_scikit_learn(labels, strength):
 
 
 @pytest.mark.parametrize("labels", [LABELS, (LABELS > 1).astype(int)], ids=["four classes", "two classes"])
-def test_problems_solved_together_are_those_solved_alone(labels):
-    """Each of its own rows and strength: weights as scikit-learn finds them from these rows."""
+def test_problems_solved_together_equal_problems_solved_separately(labels):
+    """Each problem has its own rows and strength; the weights equal those of scikit-learn."""
     counts = np.array([np.arange(600) % 3 != n for n in (0, 1, 2, 0)], np.float64)
     strengths = np.array([0.01, 1.0, 100.0, 10_000.0])
     found = fit_logistics(CODES, labels, int(labels.max()) + 1, counts, strengths)
