@@ -15,34 +15,54 @@ from unweave.errors import check_choice
 
 def list_(what: Annotated[str, typer.Argument(help="methods, metrics, data or supervision")]) -> None:
     """List the available methods, metrics, data sets or kinds of supervision."""
-    from unweave.data import DATASETS
-    from unweave.data.supervision import SUPERVISION_KINDS
+    check_choice("what", what, LISTS)
+    table = Table(what, "", show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, about in LISTS[what]():
+        table.add_row(f"[bold]{escape(name)}[/bold]", escape(about))
+    Console().print(table)
+
+
+def _methods() -> list[tuple[str, str]]:
     from unweave.methods import METHODS
+
+    return [(name, cls.paper) for name, cls in METHODS.items()]
+
+
+def _metrics() -> list[tuple[str, str]]:
     from unweave.metrics import METRICS
 
-    rows: dict[str, list[tuple[str, str]]] = {
-        "methods": [(name, cls.paper) for name, cls in METHODS.items()],
-        "metrics": [(name, metric.description) for name, metric in METRICS.items()],
-        "data": [(name, (inspect.getdoc(cls) or "").split("\n")[0]) for name, cls in DATASETS.items()],
-        "supervision": [
-            (escape(kind.syntax), (inspect.getdoc(kind) or "").split("\n")[0]) for kind in SUPERVISION_KINDS
-        ],
-    }
-    check_choice("what", what, rows)
-    table = Table(what, "", show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, about in rows[what]:
-        table.add_row(f"[bold]{name}[/bold]", about)
-    Console().print(table)
+    return [(name, metric.description) for name, metric in METRICS.items()]
+
+
+def _data() -> list[tuple[str, str]]:
+    from unweave.data import DATASETS
+
+    return [(name, first_line(cls)) for name, cls in DATASETS.items()]
+
+
+def _supervision() -> list[tuple[str, str]]:
+    from unweave.data.supervision import SUPERVISION_KINDS
+
+    return [(kind.syntax, first_line(kind)) for kind in SUPERVISION_KINDS]
+
+
+def first_line(cls: type) -> str:
+    """Return the first line of a docstring."""
+    return (inspect.getdoc(cls) or "").split("\n")[0]
+
+
+LISTS = {"methods": _methods, "metrics": _metrics, "data": _data, "supervision": _supervision}
 
 
 def info(method: Annotated[str, typer.Argument(help="name of a method; see: unweave list methods")]) -> None:
     """Show the equation of a method, and its settings with default and published values."""
     from unweave.config.settings import all_settings, format_value
     from unweave.contract import setting_help
+    from unweave.methods import METHODS
     from unweave.methods.semi_supervised import accepts_label_term
-    from unweave.training.build import find_method
 
-    cls = find_method(method)
+    check_choice("method", method, METHODS)
+    cls = METHODS[method]
     Console().print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)
     Console().print("It minimises\n  " + cls.equation + "\n", markup=False, highlight=False)
     table = Table("--set", "default", "published", "meaning", box=None, padding=(0, 2, 0, 0))
