@@ -39,7 +39,7 @@ def write_store(path: Path, count: int) -> None:
     block = np.random.default_rng(0).integers(0, 256, (256, 3, 64, 64), dtype=np.uint8)
     with MemmapWriter(path) as writer:
         for number in range(count):
-            writer.add(block[number % len(block)])
+            writer.add(block[number % len(block)][None])
 
 
 def engine_of(

@@ -26,8 +26,8 @@ FACTORS = np.stack([np.arange(300) % 5, np.arange(300) // 5 % 4], axis=1)
 def sets(tmp_path):
     """The same images in memory and in a file."""
     with MemmapWriter(tmp_path / "store.npy") as writer:
-        for row in PIXELS:
-            writer.add(row)
+        writer.add(PIXELS[:100])
+        writer.add(PIXELS[100:])
     store = open_memmap(tmp_path / "store.npy")
     return Arrays(PIXELS, FACTORS), Arrays(store, FACTORS, copy=False, resident=False)
 
@@ -44,7 +44,7 @@ def test_the_file_is_an_npy(tmp_path, sets):
 def test_the_number_of_rows_may_be_unknown(tmp_path, count):
     with MemmapWriter(tmp_path / "s.npy") as writer:
         for number in range(count):
-            writer.add(np.full((2,), number % 256, np.uint8))
+            writer.add(np.full((1, 2), number % 256, np.uint8))
     assert np.load(tmp_path / "s.npy").shape == (count, 2)
 
 

@@ -1,4 +1,4 @@
-"""What a run remembers of the data it was trained on: enough to use its model where those data are not."""
+"""The part of a data set that a run folder stores, so that its model can be used without the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
-from unweave.data.ranges import Span
 from unweave.data.supervision.kind import Supervision
 from unweave.data.supervision.label_mapping import LabelMapping, label_mappings
 from unweave.data.user.image_io import Preprocessing
@@ -17,44 +16,43 @@ from unweave.errors import UserError
 
 
 class DatasetMetadata(Dataset):
-    """Stands for data that were not read: their form, how pictures were prepared, and what the labels told."""
+    """Replacement of data that were not read: shapes, preprocessing of image files, meaning of the labels."""
 
     grid = False
     factor_names = factor_sizes = factor_values = ()
 
-    def __init__(self, name: str, options: dict[str, object], note: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, options: dict[str, object], stored: Mapping[str, Any]) -> None:
         super().__init__()
         self.name, self.options = name, options
-        given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in note["data"].items()}
-        self.data_info = DataInfo(**given)
+        info: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in stored["data"].items()}
+        self.data_info = DataInfo(**info)
         self.shape, self.size = self.data_info.shape, self.data_info.size
-        self.preprocessing = None if note["pictures"] is None else Preprocessing(**note["pictures"])
-        self.label_mappings = [
-            LabelMapping(
-                one["factor"], dict(zip(one["values"], one["classes"], strict=True)), one["size"], _spans(one["spans"])
-            )
-            for one in note["labels"]
-        ]
+        self.preprocessing = None if stored["pictures"] is None else Preprocessing(**stored["pictures"])
+        self.label_mappings = []
+        for mapping in stored["labels"]:
+            classes = dict(zip(mapping["values"], mapping["classes"], strict=True))
+            spans = tuple((low, high) for low, high in mapping["spans"])
+            self.label_mappings.append(LabelMapping(mapping["factor"], classes, mapping["size"], spans))
 
     def images(self, index_B: Tensor) -> Tensor:
-        raise UserError("the data of this run were not read, only its model; load it with its data for that")
+        message = f"data {self.name!r} were not read, only the model of the run; load the run with its data"
+        raise UserError(message, argument="data", value=self.name, accepted="the data of the run")
 
 
 def dataset_metadata(data: Dataset, supervision: Supervision, seed: int) -> dict[str, Any]:
-    """What `Remembered` is made of, for a JSON file."""
+    """Return the content of a JSON file from which `DatasetMetadata` is made."""
     preprocessing, labelled = data.preprocessing, supervision.labelled_set(data, seed)
     return {
         "data": supervision.info(data)._asdict(),
         "pictures": None if preprocessing is None else preprocessing._asdict(),
-        "labels": [] if labelled is None else [_mapping_to_json(one) for one in label_mappings(labelled)],
+        "labels": [
+            {
+                "factor": mapping.factor,
+                "size": mapping.size,
+                "values": [value if isinstance(value, str) else float(value) for value in mapping.classes],
+                "classes": list(mapping.classes.values()),
+                "spans": mapping.spans,
+            }
+            for mapping in ([] if labelled is None else label_mappings(labelled))
+        ],
     }
-
-
-def _mapping_to_json(mapping: LabelMapping) -> dict[str, Any]:
-    values = [value if isinstance(value, str) else float(value) for value in mapping.classes]
-    said = {"values": values, "classes": list(mapping.classes.values()), "spans": mapping.spans}
-    return {"factor": mapping.factor, "size": mapping.size, **said}
-
-
-def _spans(stored: list[list[float]]) -> tuple[Span, ...]:
-    return tuple((low, high) for low, high in stored)

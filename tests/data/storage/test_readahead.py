@@ -12,8 +12,8 @@ from unweave.data.storage.memmap import MemmapWriter, open_memmap
 def store(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (500, 3, 32, 32), dtype=np.uint8)
     with MemmapWriter(tmp_path / "store.npy") as writer:
-        for row in pixels:
-            writer.add(row)
+        writer.add(pixels[:1])
+        writer.add(pixels[1:])
     return pixels, torch.from_numpy(open_memmap(tmp_path / "store.npy"))
 
 

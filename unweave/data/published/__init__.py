@@ -20,21 +20,9 @@ from unweave.data.published import (
     smallnorb,
 )
 
-FILES: dict[str, Callable[..., Dataset]] = {
-    "dsprites": dsprites.dsprites,
-    "shapes3d": shapes3d.shapes3d,
-    "mpi3d_toy": mpi3d.mpi3d_toy,
-    "mpi3d_realistic": mpi3d.mpi3d_realistic,
-    "mpi3d_real": mpi3d.mpi3d_real,
-    "mpi3d_complex": mpi3d.mpi3d_complex,
-    "smallnorb": smallnorb.smallnorb,
-    "cars3d": cars3d.cars3d,
-    "celeba": celeba.celeba,
-    "mnist": mnist.mnist,
-    "fashion_mnist": mnist.fashion_mnist,
-    "omniglot": omniglot.omniglot,
-    "coil20": coil20.coil20,
-    "extended_yale_b": extended_yale_b.extended_yale_b,
-    "lpc_sprites": lpc_sprites.lpc_sprites,
-    "fsdd": fsdd.fsdd,
-}
+_FUNCTIONS: tuple[Callable[..., Dataset], ...] = (
+    dsprites.dsprites, shapes3d.shapes3d, mpi3d.mpi3d_toy, mpi3d.mpi3d_realistic, mpi3d.mpi3d_real, mpi3d.mpi3d_complex,
+    smallnorb.smallnorb, cars3d.cars3d, celeba.celeba, mnist.mnist, mnist.fashion_mnist, omniglot.omniglot,
+    coil20.coil20, extended_yale_b.extended_yale_b, lpc_sprites.lpc_sprites, fsdd.fsdd,
+)  # fmt: skip
+FILES = {function.__name__: function for function in _FUNCTIONS}

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, resized
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.progress import progress_task
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_integer
 
 _FILE = "nips2015-analogy-data.tar.gz"
@@ -25,13 +25,13 @@ REMOTE = RemoteFile(_FILE, (f"http://www.scottreed.info/files/{_FILE}",), digest
 NAMES = ("elevation", "azimuth", "object")
 
 
-def cars3d(*, path: DataPath = None, size: int = 64) -> StoredImages:
+def cars3d(*, path: DataPath = None, size: int = 64) -> Dataset:
     """Cars3D: 183 cars seen from 4 heights and 24 sides, 17568 images of 64 x 64 in colour.
 
     `size` is the side in pixels (128 in the published images). `path` is the .tar.gz or its folder `cars`.
     """
     check_integer("size", size, 8, 128)
-    return stored_images("cars3d", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("cars3d", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:

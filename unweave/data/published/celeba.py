@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_choice, check_integer
 
 _DRIVE = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
@@ -43,7 +43,7 @@ PARTITION = RemoteFile(
 PARTS = {"train": 0, "valid": 1, "test": 2}
 
 
-def celeba(*, path: DataPath = None, part: str = "all", size: int = 64, crop: int = 148) -> StoredImages:
+def celeba(*, path: DataPath = None, part: str = "all", size: int = 64, crop: int = 148) -> Dataset:
     """CelebA: 202599 photographs of faces in colour with 40 binary attributes, cropped and resized to 64 x 64.
 
     `part` is all, train, valid or test; `crop` is the side of the square cropped from the middle of the 178 x 218
@@ -55,7 +55,7 @@ def celeba(*, path: DataPath = None, part: str = "all", size: int = 64, crop: in
     check_integer("crop", crop, 8, 178)
     remotes = [IMAGES, ATTRIBUTES, *([] if part == "all" else [PARTITION])]
     options: dict[str, object] = {"part": part, "size": size, "crop": crop}
-    return stored_images("celeba", remotes, path, options, partial(_read, part, size, crop))
+    return open_files("celeba", remotes, path, options, partial(_read, part, size, crop))
 
 
 def read_attributes(text: str) -> tuple[tuple[str, ...], dict[str, list[int]]]:
@@ -71,17 +71,12 @@ def read_attributes(text: str) -> tuple[tuple[str, ...], dict[str, list[int]]]:
     return names, {file: [int(word == "1") for word in row] for file, row in rows.items()}
 
 
-def read_partition(text: str) -> dict[str, int]:
-    """Parse the part of each image: 0 train, 1 valid, 2 test."""
-    return {file: int(number) for file, number in (line.split() for line in text.splitlines() if line.strip())}
-
-
 def _read(part: str, size: int, crop: int, files: list[Path], folder: Path) -> Factors:
     names, attributes = read_attributes(files[1].read_text())
     chosen = list(attributes)
     if part != "all":
-        number = read_partition(files[2].read_text())
-        chosen = [file for file in chosen if number[file] == PARTS[part]]
+        parts = dict(line.split() for line in files[2].read_text().splitlines() if line.strip())
+        chosen = [file for file in chosen if int(parts[file]) == PARTS[part]]
     with FileTree(files[0]) as tree:
         faces = in_chunks(_faces(tree, chosen, size, crop))
         write_rows(folder / "pixels.npy", len(chosen), faces, "celeba")

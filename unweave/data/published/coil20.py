@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_integer
 
 _FILE = "coil-20-proc.zip"
@@ -26,13 +26,13 @@ REMOTE = RemoteFile(
 _NAME = re.compile(r"obj(\d+)__(\d+)\.png$")
 
 
-def coil20(*, path: DataPath = None, size: int = 64) -> StoredImages:
+def coil20(*, path: DataPath = None, size: int = 64) -> Dataset:
     """COIL-20: 20 objects photographed on a turntable every 5 degrees, 1440 grey images resized to 64 x 64.
 
     `size` is the side in pixels (128 in the published images). `path` is coil-20-proc.zip or its folder.
     """
     check_integer("size", size, 8, 128)
-    return stored_images("coil20", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("coil20", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:

@@ -36,7 +36,10 @@ class Digits(Dataset):
         self.options = {"size": size}
         self.pixels: Tensor
         self.labels_N1: Tensor
-        self.register_buffer("pixels", _resized(pixels_NHW[:, None], size), persistent=False)
+        pixels = pixels_NHW[:, None]
+        if size != pixels.shape[-1]:
+            pixels = F.interpolate(pixels, size=(size, size), mode="bilinear", align_corners=False)
+        self.register_buffer("pixels", pixels, persistent=False)
         self.register_buffer("labels_N1", torch.from_numpy(bundled.target).long()[:, None], persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
@@ -44,9 +47,3 @@ class Digits(Dataset):
 
     def factors(self, index_B: Tensor) -> Tensor:
         return self.labels_N1[index_B]
-
-
-def _resized(pixels_N1HW: Tensor, size: int) -> Tensor:
-    if size == pixels_N1HW.shape[-1]:
-        return pixels_N1HW
-    return F.interpolate(pixels_N1HW, size=(size, size), mode="bilinear", align_corners=False)

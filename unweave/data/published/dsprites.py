@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.npz_rows import iter_rows, read_array, shape_of
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 
 _FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 REMOTE = RemoteFile(
@@ -28,12 +28,12 @@ _ROWS = 512  # read at a time: 2 MB
 _HDF5_ROWS = 23040  # rows of a chunk of the .hdf5; reading fewer decompresses a chunk several times
 
 
-def dsprites(*, path: DataPath = None) -> StoredImages:
+def dsprites(*, path: DataPath = None) -> Dataset:
     """dSprites as published: a white square, ellipse or heart on black, 737280 images of 64 x 64.
 
     The same images, factors and order as `sprites`, which needs no file. `path` is the .npz or .hdf5.
     """
-    return stored_images("dsprites", [REMOTE], path, {}, _read)
+    return open_files("dsprites", [REMOTE], path, {}, _read)
 
 
 def _read(files: list[Path], folder: Path) -> Factors:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_integer
 
 REMOTE = RemoteFile("CroppedYale.zip", ("http://vision.ucsd.edu/extyaleb/CroppedYaleBZip/CroppedYale.zip",))
@@ -21,14 +21,14 @@ NAMES = ("subject", "azimuth", "elevation")
 _NAME = re.compile(r"yaleB(\d\d)_P00A([+-]\d\d\d)E([+-]\d\d)\.pgm$")
 
 
-def extended_yale_b(*, path: DataPath = None, size: int = 64) -> StoredImages:
+def extended_yale_b(*, path: DataPath = None, size: int = 64) -> Dataset:
     """Extended Yale B: 38 faces under 64 lights, 2414 grey photographs resized to 64 x 64.
 
     `size` is the side in pixels; the published images of 168 x 192 become square. `path` is CroppedYale.zip or its
     folder.
     """
     check_integer("size", size, 8, 192)
-    return stored_images("extended_yale_b", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("extended_yale_b", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree
 from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import invalid
 
 REMOTE = RemoteFile(
@@ -35,7 +35,7 @@ _LOWEST = 50.0  # Hz
 _NAME = re.compile(r"(\d)_(\w+)_(\d+)\.wav$")
 
 
-def fsdd(*, path: DataPath = None, size: int = 64) -> StoredImages:
+def fsdd(*, path: DataPath = None, size: int = 64) -> Dataset:
     """Free Spoken Digits: 3000 recordings of digits by 6 speakers, as log-mel spectrograms of 64 x 64.
 
     `size` is the number of mel bands and of time frames: 32, 64 or 128. `path` is the .zip of the repository, its
@@ -43,7 +43,7 @@ def fsdd(*, path: DataPath = None, size: int = 64) -> StoredImages:
     """
     if size not in SIZES or isinstance(size, bool):
         raise invalid("size", size, "32, 64 or 128")
-    return stored_images("fsdd", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("fsdd", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
 
 
 def _read(size: int, files: list[Path], folder: Path) -> Factors:

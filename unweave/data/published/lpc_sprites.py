@@ -19,7 +19,7 @@ from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image
 from unweave.data.storage.array_store import Factors, StoredArrays, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_arrays, with_path
+from unweave.data.storage.source import DataPath, open_files
 
 REMOTE = RemoteFile("Sprites-master.zip", ("https://github.com/YingzhenLi/Sprites/archive/refs/heads/master.zip",))
 LAYERS = ("body", "bottomwear", "topwear", "hair")  # from the lowest; shoes are the highest
@@ -40,7 +40,7 @@ def lpc_sprites(*, path: DataPath = None) -> Dataset:
     The last factor is the frame: video v is the images 8 v to 8 v + 7. `path` is the .zip of the repository or its
     folder.
     """
-    return Characters(stored_arrays("lpc_sprites", [REMOTE], path, {}, _read, tree=True), with_path(path, {}))
+    return open_files("lpc_sprites", [REMOTE], path, {}, _read, tree=True, dataset=Characters)
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
@@ -70,14 +70,14 @@ class Characters(Dataset):
 
     frames = FRAMES
 
-    def __init__(self, made: StoredArrays, options: dict[str, object]) -> None:
+    def __init__(self, name: str, stored: StoredArrays, options: dict[str, object]) -> None:
         super().__init__()
-        self.name, self.options, self.shape = "lpc_sprites", options, (3, SIDE, SIDE)
-        self.factor_names, self.factor_values = made.factors
+        self.name, self.options, self.shape = name, options, (3, SIDE, SIDE)
+        self.factor_names, self.factor_values = stored.factors
         self.factor_sizes = tuple(map(len, self.factor_values))
         self.size = math.prod(self.factor_sizes)
         self.layers: Tensor
-        self.register_buffer("layers", torch.from_numpy(made.arrays["layers"]), persistent=False)
+        self.register_buffer("layers", torch.from_numpy(stored.arrays["layers"]), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         phases = self.layers.shape[1]

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, array_to_end, read_unzipped, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, array_to_end, open_files, read_unzipped
 from unweave.errors import check_choice, check_integer
 
 PARTS = ("all", "train", "test")
@@ -57,7 +57,7 @@ FASHION = _remotes(
 )
 
 
-def mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> StoredImages:
+def mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> Dataset:
     """MNIST: handwritten digits, 70000 grey images of 28 x 28 with a black margin to 32 x 32.
 
     `part` is all, train (60000) or test (10000). `size` 28 is the published size, 32 adds a margin of two black pixels,
@@ -67,7 +67,7 @@ def mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> Stored
     return _load("mnist", MNIST, Factors(("digit",), (digits,)), path, part, size)
 
 
-def fashion_mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> StoredImages:
+def fashion_mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -> Dataset:
     """Fashion-MNIST: pieces of clothing, 70000 grey images of 28 x 28 with a black margin to 32 x 32.
 
     `part`, `size` and `path` are as for `mnist`; the files have the same names, so the folders must differ.
@@ -77,10 +77,10 @@ def fashion_mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -
 
 def _load(
     name: str, remotes: dict[str, list[RemoteFile]], factors: Factors, path: DataPath, part: str, size: int
-) -> StoredImages:
+) -> Dataset:
     check_choice("part", part, PARTS)
     check_integer("size", size, 8, 128)
-    return stored_images(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))
+    return open_files(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:

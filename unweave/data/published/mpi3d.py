@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.npz_rows import iter_rows, shape_of
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 
 Values = tuple[tuple[float | str, ...], ...]
 
@@ -41,29 +40,28 @@ REMOTES = {
 } | {"complex": RemoteFile("mpi3d_real_complex.npz", (f"{_DRIVE}1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm",))}
 
 
-def mpi3d_toy(*, path: DataPath = None) -> StoredImages:
+def mpi3d_toy(*, path: DataPath = None) -> Dataset:
     """MPI3D toy: a robot arm holding an object, rendered simply, 1036800 images of 64 x 64 in colour."""
     return _load("toy", path)
 
 
-def mpi3d_realistic(*, path: DataPath = None) -> StoredImages:
+def mpi3d_realistic(*, path: DataPath = None) -> Dataset:
     """MPI3D realistic: a robot arm holding an object, rendered finely, 1036800 images of 64 x 64 in colour."""
     return _load("realistic", path)
 
 
-def mpi3d_real(*, path: DataPath = None) -> StoredImages:
+def mpi3d_real(*, path: DataPath = None) -> Dataset:
     """MPI3D real: photographs of a robot arm holding an object, 1036800 images of 64 x 64 in colour."""
     return _load("real", path)
 
 
-def mpi3d_complex(*, path: DataPath = None) -> StoredImages:
+def mpi3d_complex(*, path: DataPath = None) -> Dataset:
     """MPI3D complex: photographs of a robot arm holding everyday objects, 460800 images of 64 x 64 in colour."""
     return _load("complex", path)
 
 
-def _load(kind: str, path: DataPath) -> StoredImages:
-    read: Callable[[list[Path], Path], Factors] = partial(_read, kind)
-    return stored_images(f"mpi3d_{kind}", [REMOTES[kind]], path, {}, read)
+def _load(kind: str, path: DataPath) -> Dataset:
+    return open_files(f"mpi3d_{kind}", [REMOTES[kind]], path, {}, partial(_read, kind))
 
 
 def _read(kind: str, files: list[Path], folder: Path) -> Factors:

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_choice, check_integer
 
 _HOME = "https://github.com/brendenlake/omniglot/raw/master/python/"
@@ -31,7 +31,7 @@ NAMES = ("alphabet", "character", "drawer")
 _NAME = re.compile(r"([^/]+)/character(\d+)/\d+_(\d+)\.png$")
 
 
-def omniglot(*, path: DataPath = None, part: str = "all", size: int = 64) -> StoredImages:
+def omniglot(*, path: DataPath = None, part: str = "all", size: int = 64) -> Dataset:
     """Omniglot: 1623 characters of 50 alphabets by 20 people each, 32460 drawings, white on black, of 64 x 64.
 
     `part` is all, background (30 alphabets) or evaluation (20). `size` is the side in pixels, 105 in the published
@@ -42,7 +42,7 @@ def omniglot(*, path: DataPath = None, part: str = "all", size: int = 64) -> Sto
     check_integer("size", size, 8, 105)
     remotes = list(REMOTES.values()) if part == "all" else [REMOTES[part]]
     options: dict[str, object] = {"part": part, "size": size}
-    return stored_images("omniglot", remotes, path, options, partial(_read, part, size), tree=True)
+    return open_files("omniglot", remotes, path, options, partial(_read, part, size), tree=True)
 
 
 def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
@@ -51,7 +51,7 @@ def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
         rows = dict(sorted(_rows(trees, part)))
         if not rows:
             raise ValueError(f"there are no images named like Greek/character01/0394_01.png in part={part!r}")
-        drawings = in_chunks((_drawing(tree, name, size) for tree, name in rows.values()), 1000)
+        drawings = in_chunks(_drawing(tree, name, size) for tree, name in rows.values())
         write_rows(folder / "pixels.npy", len(rows), drawings, "omniglot")
     alphabets, characters = (list(dict.fromkeys(row[:n] for row in rows)) for n in (1, 2))
     drawers = sorted({row[2] for row in rows})

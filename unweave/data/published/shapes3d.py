@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, open_files
 
 if TYPE_CHECKING:
     import h5py
@@ -28,12 +28,12 @@ NAMES = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
 SHAPES = ("cube", "cylinder", "sphere", "capsule")
 
 
-def shapes3d(*, path: DataPath = None) -> StoredImages:
+def shapes3d(*, path: DataPath = None) -> Dataset:
     """3D Shapes as published: an object in a coloured room, 480000 images of 64 x 64 in colour.
 
     `rooms` is a look-alike that needs no file. `path` is 3dshapes.h5.
     """
-    return stored_images("shapes3d", [REMOTE], path, {}, _read)
+    return open_files("shapes3d", [REMOTE], path, {}, _read)
 
 
 def _read(files: list[Path], folder: Path) -> Factors:
@@ -49,14 +49,11 @@ def _read(files: list[Path], folder: Path) -> Factors:
         step = _step(images)
         chunks = (images[start : start + step] for start in range(0, count, step))
         write_rows(folder / "pixels.npy", count, chunks, "shapes3d")
-    return Factors(NAMES, tuple(_named(n, v) for n, v in zip(NAMES, values, strict=True)))
+    shapes = tuple(SHAPES[int(value)] for value in values[4])
+    return Factors(NAMES, (*values[:4], shapes, values[5]))
 
 
 def _step(images: h5py.Dataset) -> int:
     """Return the number of rows to read at once: whole chunks of the file, about 60 MB."""
     chunk = images.chunks[0] if images.chunks else 1
     return max(1, 60_000_000 // (chunk * int(np.prod(images.shape[1:])))) * chunk
-
-
-def _named(name: str, values: tuple[float, ...]) -> tuple[float | str, ...]:
-    return tuple(SHAPES[int(value)] for value in values) if name == "shape" else values

@@ -6,18 +6,17 @@ Shape letters: N observations, K factors, H height, W width.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, grid_order, in_chunks, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import DataPath, array_to_end, read_unzipped, stored_images
-from unweave.data.storage.stored_images import StoredImages
+from unweave.data.storage.source import DataPath, array_to_end, open_files, read_unzipped
 from unweave.errors import check_choice, check_integer
 
 NAMES = ("category", "instance", "elevation", "azimuth", "lighting")
@@ -39,15 +38,18 @@ _FILES = {
 }
 
 
-def _remote(instances: str, kind: str, size: int, sha256: str) -> RemoteFile:
-    file = f"smallnorb-5x{instances}x9x18x6x2x96x96-{kind}.mat.gz"
-    return RemoteFile(file, (_HOME + file,), size, f"sha256:{sha256}")
+REMOTES = {
+    part: [
+        RemoteFile(
+            file := f"smallnorb-5x{objects}x9x18x6x2x96x96-{kind}.mat.gz", (_HOME + file,), size, f"sha256:{sha}"
+        )
+        for objects, kind, size, sha in rows
+    ]
+    for part, rows in _FILES.items()
+}
 
 
-REMOTES = {part: [_remote(*row) for row in rows] for part, rows in _FILES.items()}
-
-
-def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camera: int = 0) -> StoredImages:
+def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camera: int = 0) -> Dataset:
     """SmallNORB: grey photographs of 50 toys, under different angles and lights, 48600 images of 64 x 64.
 
     `part` is all, train or test (five toys of each category). `size` is the side in pixels (96 in the published
@@ -58,7 +60,7 @@ def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camer
     check_integer("camera", camera, 0, 1)
     remotes = REMOTES["train"] + REMOTES["test"] if part == "all" else REMOTES[part]
     options: dict[str, object] = {"part": part, "size": size, "camera": camera}
-    return stored_images("smallnorb", remotes, path, options, partial(_read, size, camera))
+    return open_files("smallnorb", remotes, path, options, partial(_read, size, camera))
 
 
 def read_matrix(path: Path) -> np.ndarray:
@@ -87,13 +89,8 @@ def _part(files: list[Path], size: int, camera: int) -> tuple[np.ndarray, np.nda
     count = len(category_N)
     if images.shape[:2] != (count, 2) or images.ndim != 4 or images.dtype != np.uint8 or info_NK.shape != (count, 4):
         raise ValueError(f"{dat.name} {images.shape}, {cat.name} and {info.name} {info_NK.shape} do not match")
-    small = in_chunks(resized(Image.fromarray(image), size) for image in _views(images, camera))
+    small = in_chunks(resized(Image.fromarray(image), size) for image in images[:, camera])
     return np.column_stack([category_N, info_NK]).astype(np.int64), np.concatenate(list(small))
-
-
-def _views(images: np.ndarray, camera: int) -> Iterator[np.ndarray]:
-    for pair in images:
-        yield pair[camera]
 
 
 def _values(table_NK: np.ndarray) -> tuple[tuple[float | str, ...], ...]:

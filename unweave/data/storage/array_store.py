@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unweave.data.storage.cache import cache_dir, cache_error
-from unweave.data.storage.memmap import open_memmap
+from unweave.data.storage.memmap import MemmapWriter, open_memmap
 from unweave.data.storage.progress import progress_task
 
 _FACTORS = "factors.json"
@@ -81,20 +81,13 @@ def _read(folder: Path) -> StoredArrays:
 
 
 def write_rows(path: Path, rows: int, chunks: Iterable[np.ndarray], name: str) -> None:
-    """Write an .npy file of `rows` rows chunk by chunk [n, ...]; only one chunk is in memory at a time."""
-    if rows < 1:
-        raise ValueError("it contains no images")
-    done = 0
-    with open(path, "wb") as file, progress_task(f"converting {name}", rows, "") as step:
+    """Write an .npy file of `rows` rows of bytes in chunks [n, ...]; only one chunk is in memory at a time."""
+    with MemmapWriter(path) as writer, progress_task(f"converting {name}", rows, "") as update:
         for chunk in chunks:
-            if not done:
-                head = {"descr": chunk.dtype.str, "fortran_order": False, "shape": (rows, *chunk.shape[1:])}
-                np.lib.format.write_array_header_1_0(file, head)
-            file.write(np.ascontiguousarray(chunk).data)
-            done += len(chunk)
-            step(done)
-    if done != rows:
-        raise ValueError(f"it contains {done} images instead of the {rows} in its header")
+            writer.add(chunk)
+            update(writer.rows)
+        if writer.rows != rows or not rows:
+            raise ValueError(f"it contains {writer.rows or 'no'} images instead of the {rows} in its header")
 
 
 def in_chunks(images: Iterable[np.ndarray], size: int = 256) -> Iterable[np.ndarray]:

@@ -58,7 +58,9 @@ def fetch(name: str, remote: RemoteFile, folder: Path) -> Path:
                 _download(url, file, remote)
             except _DownloadError as error:
                 reasons.append(f"{url}: {error}")
-                _discard_empty(part, file)
+                if not os.fstat(file.fileno()).st_size:
+                    with suppress(OSError):
+                        part.unlink()
                 continue
             if fcntl is None:
                 file.close()  # Windows does not rename open files
@@ -113,12 +115,6 @@ def _locked(part: Path) -> Iterator[IO[bytes]]:
             if fcntl is None or os.fstat(file.fileno()).st_nlink:  # else another process has deleted it
                 yield file
                 return
-
-
-def _discard_empty(part: Path, file: IO[bytes]) -> None:
-    if not os.fstat(file.fileno()).st_size:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _download(url: str, file: IO[bytes], remote: RemoteFile) -> None:

@@ -39,7 +39,7 @@ def open_memmap(path: Path) -> np.ndarray:
 
 
 class MemmapWriter:
-    """Writer of an .npy file of rows of bytes. The file gets its name at the end, and is deleted after an error."""
+    """Write an .npy file of rows of bytes in chunks [n, ...]; it gets its name at the end and is deleted on error."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,9 +48,9 @@ class MemmapWriter:
         self.file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
         self.file.write(bytes(_HEADER))
 
-    def add(self, row: np.ndarray) -> None:
-        self.row_shape, self.rows = row.shape, self.rows + 1
-        self.file.write(np.ascontiguousarray(row).tobytes())
+    def add(self, chunk: np.ndarray) -> None:
+        self.row_shape, self.rows = chunk.shape[1:], self.rows + len(chunk)
+        self.file.write(np.ascontiguousarray(chunk, dtype=np.uint8).data)
 
     def __enter__(self) -> MemmapWriter:
         return self

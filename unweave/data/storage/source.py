@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, StoredArrays, load_or_build
 from unweave.data.storage.cache import cache_dir
 from unweave.data.storage.download import RemoteFile, fetch, wrong_digest
@@ -32,7 +33,7 @@ _DAMAGED = (
 )  # fmt: skip
 
 
-def stored_images(
+def open_files(
     name: str,
     remotes: Sequence[RemoteFile],
     path: DataPath,
@@ -40,24 +41,12 @@ def stored_images(
     read: Read,
     *,
     tree: bool = False,
-) -> StoredImages:
-    """Return the data set of the arrays that `stored_arrays` returns for these arguments."""
-    arrays = stored_arrays(name, remotes, path, options, read, tree=tree)
-    return StoredImages(name, arrays, with_path(path, options))
+    dataset: Callable[[str, StoredArrays, dict[str, object]], Dataset] = StoredImages,
+) -> Dataset:
+    """Return the data set of the arrays that `read` makes of the files.
 
-
-def stored_arrays(
-    name: str,
-    remotes: Sequence[RemoteFile],
-    path: DataPath,
-    options: dict[str, object],
-    read: Read,
-    *,
-    tree: bool = False,
-) -> StoredArrays:
-    """Return the arrays that `read` makes of the files, from the cache if these files and options were read before.
-
-    With `tree` the files are archives, and a folder with their content is accepted as well.
+    The arrays come from the cache if these files and options were read before. With `tree` the files are archives, and
+    a folder with their content is accepted as well.
     """
     found = None if path is None else find(name, remotes, path, tree)
     key = repr((name, 1, sorted(options.items()), "published" if found is None else fingerprint(found)))
@@ -68,12 +57,9 @@ def stored_arrays(
         with damaged_files_as_user_errors(name, files):
             return read(files, folder)
 
-    return load_or_build(f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}", build)
-
-
-def with_path(path: DataPath, options: dict[str, object]) -> dict[str, object]:
-    """Return the options with the absolute path, so that they are valid in any working directory."""
-    return options if path is None else {"path": str(Path(path).expanduser().resolve()), **options}
+    arrays = load_or_build(f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}", build)
+    absolute = {} if path is None else {"path": str(Path(path).expanduser().resolve())}
+    return dataset(name, arrays, absolute | options)
 
 
 def find(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: bool = False) -> list[Path]:
@@ -134,14 +120,12 @@ def damaged_files_as_user_errors(name: str, files: Sequence[Path]) -> Iterator[N
     except UserError:
         raise
     except _DAMAGED as error:
-        if isinstance(error, OSError) and error.errno is not None and not _is_among(error.filename, files):
-            raise  # a problem of the cache, not of the data
+        if isinstance(error, OSError) and error.errno is not None:
+            file = error.filename
+            if not (isinstance(file, str) and any(Path(file).is_relative_to(known) for known in files)):
+                raise  # a problem of the cache, not of the data
         reason = " ".join(str(error).split()) or type(error).__name__
         raise _damaged(name, location, reason, "an intact copy") from error
-
-
-def _is_among(file: object, files: Sequence[Path]) -> bool:
-    return isinstance(file, str) and any(Path(file).is_relative_to(known) for known in files)
 
 
 def _damaged(name: str, path: Path, reason: str, accepted: str) -> UserError:

@@ -73,15 +73,12 @@ def array_file(
     check_fingerprint(source, source, fingerprint, current)
     data = Arrays(pixels, table, resident=resident, copy=False)
     data.source_info = array_info(source, images, notes, excluded)
+    table_path = str(Path(factors).expanduser().resolve()) if factors and Path(factors).suffix else None
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None, layout=layout)
     shaped = dict(size=size, fit=fit, channels=channels, background=background, resident=resident)
-    options: dict[str, object] = {"path": str(source), "factors": factors and _absolute(factors), **given, **shaped}
+    options: dict[str, object] = {"path": str(source), "factors": table_path or factors, **given, **shaped}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
     return data
-
-
-def _absolute(factors: str | Path) -> str:
-    return str(Path(factors).expanduser().resolve()) if Path(factors).suffix else str(factors)
 
 
 def _context(path: Path) -> str:

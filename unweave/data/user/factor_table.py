@@ -40,10 +40,6 @@ class FactorTable(NamedTuple):
         text = repr((self.names, self.factor_types, self.values)).encode()
         return hashlib.blake2b(text + self.numbers_NK.tobytes(), digest_size=4).hexdigest()
 
-    def missing(self) -> list[int]:
-        """Return the number of observations in which each factor is missing."""
-        return [int(count) for count in (self.classes_NK < 0).sum(0)]
-
 
 class _Factor(NamedTuple):
     name: str

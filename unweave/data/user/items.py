@@ -84,7 +84,8 @@ def _length(source: Any) -> int:
 def _split_item(item: Any, image: str | None, names: Sequence[str] | None, context: str) -> tuple[Any, dict[str, Any]]:
     """Return the image of an item, and its labels by name."""
     if isinstance(item, Mapping):
-        key = image or next((str(name) for name, value in item.items() if _is_image(value)), None)
+        images = [n for n, v in item.items() if isinstance(v, Image.Image) or getattr(v, "ndim", 0) in (2, 3)]
+        key = image or next(map(str, images), None)
         if key is None:
             raise invalid("data", ", ".join(map(str, item)), "a dictionary with an image", context=context)
         check_choice("image", key, item, context=context)
@@ -96,10 +97,6 @@ def _split_item(item: Any, image: str | None, names: Sequence[str] | None, conte
             raise invalid("names", given, f"one name for each of the {len(item) - 1} labels")
         return item[0], {n: v for name, value in zip(given, item[1:]) for n, v in _scalars(name, value)}
     return item, {}
-
-
-def _is_image(value: Any) -> bool:
-    return isinstance(value, Image.Image) or getattr(value, "ndim", 0) in (2, 3)
 
 
 def _scalars(name: str, value: Any) -> list[tuple[str, Any]]:

@@ -106,7 +106,7 @@ def _decode_to_cache(
         rgb = open_memmap(writer.path)
         with MemmapWriter(writer.path) as writer:
             for image in rgb:
-                writer.add(image[:1])
+                writer.add(image[None, :1])
     pixels = open_memmap(writer.path)
     if writer.path == pixels_path:
         write_atomic(scan_path, json.dumps(scan._asdict()).encode())
@@ -133,7 +133,7 @@ def _decode_files(root: Path, files: Files, preprocessing: Preprocessing, writer
             unreadable[name] = result
             continue
         pixels, info = result
-        writer.add(pixels)
+        writer.add(pixels[None])
         names.append(name)
         digest.update(os.fsencode(name) + b"\0" + content_digest)
         counts["formats"][info.format] += 1
