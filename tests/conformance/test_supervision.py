@@ -32,19 +32,19 @@ every_supervised = pytest.mark.parametrize("kind", [k for k in SUPERVISION_KINDS
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """A folder `pictures` and a file `pairs.csv`, for kinds that read files of the user."""
+    """A folder `images` and a file `pairs.csv`, for kinds that read files of the user."""
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "pictures").mkdir()
+    (tmp_path / "images").mkdir()
     for number in range(8):
-        Image.new("L", (16, 16), 30 * number).save(tmp_path / "pictures" / f"{number}.png")
+        Image.new("L", (16, 16), 30 * number).save(tmp_path / "images" / f"{number}.png")
     rows = [f"{number}.png,{number + 1}.png,{('content', 'style')[number % 2]}" for number in range(7)]
     (tmp_path / "pairs.csv").write_text("\n".join(rows))
 
 
 def example(kind):
     """The example data of the kind, and a text for them."""
-    data = load_data(kind.example_data, **({"size": 16} if kind.example_data == "pictures" else {}))
+    data = load_data(kind.example_data)
     return data, kind.example(data) or kind.syntax
 
 

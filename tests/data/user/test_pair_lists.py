@@ -81,7 +81,7 @@ def test_vmapped_and_prefetched_pairs(root):
 def test_pairs_on_a_part_of_a_folder(root):
     text = pairs_text(root, PAIRS + "a/3.png,b/broken.png\n")
     whole = load_data(root, size=16)
-    assert "3 of them; 1 more name a picture that is not in this data set" in explain(text, whole)
+    assert "3 of them; 1 more name an image that is not in this data set" in explain(text, whole)
     part = load_data("subset", data=whole, indices=[7, 4, 2])
     plan = Sampler(part, ("x", "pair"), text).plan(torch.tensor(0), 50)
     assert set(zip(plan["x"].tolist(), plan["pair"].tolist())) == {(0, 1), (1, 0)}

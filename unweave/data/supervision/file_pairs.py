@@ -30,7 +30,7 @@ class FilePairs(Supervision):
     name, syntax = "pairs", "pairs(file='pairs.csv')"
     keywords = {"file": "a .csv with two file names per row", "fingerprint": "of its rows; added by the run"}
     batch_fields = ("pair", "shared")
-    example_data = "pictures"
+    example_data = "images"
     file_option = "--pairs, a .csv with two file names per row, and a third entry, content or style, if they share one"
 
     @classmethod
@@ -62,7 +62,7 @@ class FilePairs(Supervision):
         pairs = read_pairs(self.file, data, self.fingerprint)
         count, style = len(pairs.index_L2), 0 if pairs.shared_L is None else int(pairs.shared_L.sum())
         shared = "" if pairs.shared_L is None else f", {count - style} sharing content and {style} style"
-        skipped = f"; {pairs.left_out} more name a picture that is not in this data set" if pairs.left_out else ""
+        skipped = f"; {pairs.left_out} more name an image that is not in this data set" if pairs.left_out else ""
         header = " Row 1 is read as a header." if pairs.header else ""
         return f"Pairs as listed in {self.file}. There are {count} of them{shared}{skipped}.{header}"
 
