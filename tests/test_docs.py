@@ -50,6 +50,13 @@ def test_links_resolve(page):
             assert not heading or heading in anchors(linked), target
 
 
+@pytest.mark.parametrize("page", RUNNABLE)
+def test_paths_exist(page):
+    """Paths of the repository in code exist, such as `tests/test_docs.py` or `python benchmarks/speed/step.py`."""
+    paths = re.findall(r"(?<![\w/.-])((?:tests|benchmarks|examples|unweave)/[\w/.-]+[\w/])", read(page))
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 def anchors(path):
     """Return the anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", CODE.sub("", path.read_text()), flags=re.MULTILINE)
