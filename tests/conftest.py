@@ -1,4 +1,6 @@
-"""Tests run side by side, one to a core, so each keeps to one thread. Those marked gpu are for machines with one."""
+"""Tests run in parallel with one thread each; tests that the machine does not support are deselected."""
+
+import sys
 
 import torch
 
@@ -6,7 +8,8 @@ torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(config, items):
-    if not torch.cuda.is_available():
-        left = [item for item in items if item.get_closest_marker("gpu")]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in left]
+    supported = {"gpu": torch.cuda.is_available(), "triton": sys.platform.startswith("linux")}
+    missing = [marker for marker, present in supported.items() if not present]
+    deselected = [item for item in items if any(item.get_closest_marker(marker) for marker in missing)]
+    config.hook.pytest_deselected(items=deselected)
+    items[:] = [item for item in items if item not in deselected]

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from own_pictures import drawn, mixed_folder, saved
+from image_files import draw_image, mixed_folder, save_image
 from PIL import Image
 
 import unweave as uw
@@ -58,7 +58,7 @@ def test_300_mixed_pictures_train_in_one_command(tmp_path, capsys):
 
 def test_options_reach_the_pictures(tmp_path, capsys):
     for number in range(4):
-        saved(drawn(40, 20), tmp_path / "p" / f"{number}", "RGB")
+        save_image(draw_image(40, 20), tmp_path / "p" / f"{number}", "RGB")
     words = ["train", "vae", "--data", tmp_path / "p", "--size", "16", "--fit", "pad", "--channels", "gray", *TINY]
     assert unweave(capsys, *words, "--out", tmp_path / "run")[0] == 0
     options = json.loads((tmp_path / "run" / "config.json").read_text())["data_options"]
@@ -67,7 +67,8 @@ def test_options_reach_the_pictures(tmp_path, capsys):
 
 def test_without_factors_up_to_the_report_and_back_to_the_pictures(tmp_path, capsys):
     for number in range(6):
-        saved(drawn(40, 20, colour=(number * 40, 0, 0)), tmp_path / "p" / f"{number}", "RGBA" if number else "I;16")
+        image = draw_image(40, 20, colour=(number * 40, 0, 0))
+        save_image(image, tmp_path / "p" / f"{number}", "RGBA" if number else "I;16")
     run = tmp_path / "run"
     code, _, err = unweave(capsys, "train", "vae", "--data", tmp_path / "p", "--size", "16", *TINY, "--out", run)
     assert code == 0 and "no known factors" in err
@@ -111,7 +112,7 @@ def test_list(capsys):
 def places(tmp_path):
     for name, count in (("one", 1), ("good", 4)):
         for number in range(count):
-            saved(drawn(16, 16), tmp_path / name / f"{number}", "RGB")
+            save_image(draw_image(16, 16), tmp_path / name / f"{number}", "RGB")
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "a.png").write_text("no")
@@ -162,7 +163,7 @@ def listed(tmp_path, monkeypatch):
     """Eight pictures, pairs and groups of them, in the current folder."""
     monkeypatch.chdir(tmp_path)
     for number in range(8):
-        saved(drawn(16, 16, colour=(number * 30, 9, 9)), tmp_path / "p" / f"{number}", "RGB")
+        save_image(draw_image(16, 16, colour=(number * 30, 9, 9)), tmp_path / "p" / f"{number}", "RGB")
     (tmp_path / "pairs.csv").write_text("left,right\n0.png,1.png\n2.png,3.png\n")
     (tmp_path / "groups.csv").write_text("".join(f"{n}.png,{'abc'[n // 3]}\n" for n in range(7)))
     return tmp_path

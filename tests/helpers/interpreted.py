@@ -7,10 +7,6 @@ import sys
 
 import pytest
 
-needs_triton = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None and not sys.platform.startswith("linux"), reason="Triton is for Linux"
-)
-
 
 def run_interpreted(program):
     """The program's own assertions, with kernels interpreted."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from interpreted import needs_triton, run_interpreted
+from interpreted import run_interpreted
 from torch.func import vmap
 
 from unweave.ops import blend as module
@@ -30,7 +31,7 @@ for C, L, P, B in [(3, 5, 64 * 64, 3), (1, 2, 100, 4), (3, 5, 8 * 8, 2), (4, 1, 
 """
 
 
-@needs_triton
+@pytest.mark.triton
 def test_kernel_by_the_interpreter():
     run_interpreted(KERNEL)
 

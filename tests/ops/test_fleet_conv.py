@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from interpreted import needs_triton, run_interpreted
+from interpreted import run_interpreted
 from torch.func import vmap
 
 from unweave.nn.conv import ConvStack, DownConv2d, UpConv2d, conv_implementation
@@ -78,7 +78,7 @@ for C, S, k, h in [(1, 32, 4, 8), (3, 16, 4, 4), (32, 32, 4, 4), (16, 32, 2, 4),
 """
 
 
-@needs_triton
+@pytest.mark.triton
 def test_kernels_by_the_interpreter():
     run_interpreted(KERNELS)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from own_pictures import drawn, mixed_folder, saved
+from image_files import draw_image, mixed_folder, save_image
 from PIL import Image
 from raises import raises
 
@@ -31,7 +31,7 @@ def mixed(tmp_path, cache):
 
 def plain_folder(root, count=4, **options):
     for number in range(count):
-        saved(drawn(16, 16, colour=(number * 40, 90, 10)), root / f"{number}", options.get("kind", "RGB"))
+        save_image(draw_image(16, 16, colour=(number * 40, 90, 10)), root / f"{number}", options.get("kind", "RGB"))
     return root
 
 
@@ -122,13 +122,13 @@ def test_a_full_disk_leaves_nothing_in_the_cache(mixed, cache, monkeypatch):
 
 def test_grey_is_kept_as_one_channel(tmp_path, cache):
     for number in range(3):
-        saved(drawn(16, 16, colour=(number * 40,) * 3), tmp_path / "p" / str(number), "RGB")
+        save_image(draw_image(16, 16, colour=(number * 40,) * 3), tmp_path / "p" / str(number), "RGB")
     data = folder(tmp_path / "p", size=16)
     assert data.shape == (1, 16, 16)
     forced = folder(tmp_path / "p", size=16, channels="rgb")
     assert forced.shape == (3, 16, 16)
     assert torch.equal(all_images(forced), all_images(data).expand(-1, 3, -1, -1))
-    saved(drawn(16, 16), tmp_path / "p" / "colour", "RGB")
+    save_image(draw_image(16, 16), tmp_path / "p" / "colour", "RGB")
     assert folder(tmp_path / "p", size=16).shape[0] == 3
     assert folder(tmp_path / "p", size=16, channels="gray").shape[0] == 1
 

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from own_pictures import KINDS, drawn, saved
+from image_files import FORMATS, draw_image, save_image
 from PIL import Image
 from raises import raises
 
@@ -17,10 +17,10 @@ def encoded(picture, format="PNG", **options):
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_format_shows_its_disc(kind, tmp_path):
-    picture = drawn(80, 80, colour=(20, 20, 20), clear=kind in ("RGBA", "LA"))
-    path = saved(picture, tmp_path / "a", kind)
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_shows_its_disc(format, tmp_path):
+    image = draw_image(80, 80, colour=(20, 20, 20), transparent=format in ("RGBA", "LA"))
+    path = save_image(image, tmp_path / "a", format)
     pixels, info = decode_image(path.read_bytes(), Preprocessing(size=32))
     assert pixels.shape == (3, 32, 32) and pixels.dtype == np.uint8
     assert pixels[:, 16, 16].max() < 40 and pixels[:, 1, 1].min() > 230
@@ -86,7 +86,7 @@ def test_crop_keeps_the_middle_and_stretch_keeps_all():
 
 def test_images_are_turned_upright(tmp_path):
     left_dark = Image.fromarray(np.repeat(np.array([[0, 255]], np.uint8), 2, 0).repeat(16, 0).repeat(16, 1))
-    path = saved(left_dark, tmp_path / "a", "turned")
+    path = save_image(left_dark, tmp_path / "a", "rotated")
     pixels, info = decode_image(path.read_bytes(), Preprocessing(size=8, channels="gray"))
     assert pixels[0, 0].max() < 40 and pixels[0, -1].min() > 215  # dark on top
     assert "rotated" in info.traits

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from own_pictures import drawn, mixed_folder, saved
+from image_files import draw_image, mixed_folder, save_image
 from PIL import Image
 
 from unweave.data import load_data
@@ -66,7 +66,7 @@ def test_dark_16_bit_images_are_reported(tmp_path):
 
 def test_grey_images_and_unused_tables_are_reported(tmp_path):
     for number in range(3):
-        saved(drawn(64, 64, colour=(number, number, number)), tmp_path / "p" / f"{number}", "RGB")
+        save_image(draw_image(64, 64, colour=(number, number, number)), tmp_path / "p" / f"{number}", "RGB")
     (tmp_path / "p" / "labels.csv").write_text("file,x\n0.png,1\n")
     data = load_data(tmp_path / "p")
     said = words(describe(data))
@@ -104,7 +104,7 @@ def test_file_names_that_are_not_text(tmp_path):
         (tmp_path / "p").mkdir(exist_ok=True)
         with open(path, "wb") as file:
             if name.endswith(b"png"):
-                drawn(16, 16).save(file, "PNG")
+                draw_image(16, 16).save(file, "PNG")
     data = load_data(tmp_path / "p")
     assert (words(describe(data)) + "".join(data_summary(data))).encode()
     assert contact_sheet(data, "p", data.source_info.file_names)

@@ -6,7 +6,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from own_pictures import drawn
+from image_files import draw_image
 from PIL import Image
 from raises import raises
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
@@ -62,7 +62,8 @@ def named_items():
 
 def test_dictionaries():
     rows = [
-        {"image": drawn(20, 14 + i), "label": i % 2, "age": i + 0.5, "box": [[1, 2]], "text": "t"} for i in range(6)
+        {"image": draw_image(20, 14 + i), "label": i % 2, "age": i + 0.5, "box": [[1, 2]], "text": "t"}
+        for i in range(6)
     ]
     source = Items(rows, features={"label": SimpleNamespace(names=["cat", "dog"])}, column_names=list(rows[0]))
     data = load_data(source, size=16)
@@ -75,7 +76,7 @@ def test_dictionaries():
 
 def test_hugging_face_data_sets():
     features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
-    rows = {"image": [drawn(16, 16) for _ in range(4)], "label": [0, 1, 0, 1]}
+    rows = {"image": [draw_image(16, 16) for _ in range(4)], "label": [0, 1, 0, 1]}
     data = load_data(datasets.Dataset.from_dict(rows, features=features))
     assert data.factor_values == (("cat", "dog"),)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from own_pictures import drawn, saved
+from image_files import draw_image, save_image
 from raises import raises
 from scipy import stats
 
@@ -26,7 +26,7 @@ def root(tmp_path, monkeypatch):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     for number in range(8):
         place = tmp_path / "p" / "ab"[number // 4] / str(number % 4)
-        saved(drawn(16, 16, colour=(number * 30, 90, 10)), place, "RGB")
+        save_image(draw_image(16, 16, colour=(number * 30, 90, 10)), place, "RGB")
     (tmp_path / "p" / "b" / "broken.png").write_text("no")
     return tmp_path / "p"
 
@@ -137,7 +137,7 @@ def test_invalid_pairs_are_an_error_with_file_and_row(root, text, row, value):
 
 
 def test_images_are_found_by_their_sub_folder(root):
-    saved(drawn(16, 16), root / "b" / "only", "RGB")
+    save_image(draw_image(16, 16), root / "b" / "only", "RGB")
     data = load_data(root, size=16)
     Sampler(data, ("x", "pair"), pairs_text(root, f"{root}/b/only.png,a/0.png\n"))
     Sampler(data, ("x", "pair"), pairs_text(root, "./b/ONLY.png\ta/0.png\n"))
