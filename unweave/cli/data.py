@@ -44,11 +44,9 @@ def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) 
     return data
 
 
-def print_label_notes(supervision: str | None, data: Any, quiet: bool) -> None:
+def print_label_notes(supervision: Any, data: Any, quiet: bool) -> None:
     """What labels make of the factors, where that may not be what was meant; told even if all else is not."""
-    from unweave.data import parse_supervision
-
-    for line in parse_supervision(supervision or "none", data).warnings(data):
+    for line in supervision.warnings(data):
         error_console.print(escape(f"warning: {line}" if quiet else line))
 
 

@@ -55,6 +55,7 @@ def train(
         return
     from unweave.cli.progress import progress_observer
     from unweave.cli.sweep import read_seeds, split_values, sweep
+    from unweave.data import parse_supervision
     from unweave.training.build import find_method
     from unweave.training.train import train as start
 
@@ -69,7 +70,9 @@ def train(
     listed = options["supervision"] if pairs and options["supervision"] else ""
     own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
     dataset = open_data(data, quiet, listed, **own)
-    print_label_notes(options["supervision"], dataset, quiet)
+    if options["supervision"] is not None:
+        options["supervision"] = parse_supervision(options["supervision"], dataset)
+        print_label_notes(options["supervision"], dataset, quiet)
     settings = _settings(set or [])
     if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):
         many = read_seeds(seeds) if seeds is not None else [options["seed"]]
