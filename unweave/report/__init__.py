@@ -1,7 +1,8 @@
 """Images of trained models and HTML reports."""
 
 from unweave.report.pages.run import report
-from unweave.report.pages.sweep import compare_page, summary
+from unweave.report.pages.sweep import compare_page
 from unweave.report.samples import save_samples, traversal_picture
+from unweave.report.sweep_summary import summary
 
 __all__ = ["compare_page", "report", "save_samples", "summary", "traversal_picture"]

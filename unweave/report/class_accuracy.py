@@ -3,14 +3,13 @@
 Shape letters: N observations, V classes, L labels, Y clusters, K factors, Z latents.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.contract import Part
 from unweave.data.dataset import data_device
 from unweave.data.supervision.label_mapping import label_mappings
 from unweave.data.supervision.labelled_set import LabelledSet
@@ -57,26 +56,21 @@ class ClassAccuracy(NamedTuple):
 
 
 def class_parts(trained: TrainedModel) -> list[ClassPart]:
-    """Return the categorical parts of the code, named after the labelled factors if the class counts match."""
-    found: list[ClassPart] = []
-    start, labels, parts = 0, label_names(trained), trained.representation.parts
-    label_numbers = _label_numbers(parts, [len(names) for _, names in labels])
-    for part in parts:
-        if part.classes:
-            label, numbers = label_numbers[len(found)], [str(v) for v in range(part.size)]
-            title, names = (pretty(part.name), numbers) if label is None else labels[label]
-            found.append(ClassPart(title, start, names))
-        start += part.size
+    """Return the categorical parts of the code, named after their labels.
+
+    Parts that do not declare a label have the labels in order if all class counts match, or else their own names.
+    """
+    labels, parts = label_names(trained), trained.representation.parts
+    ends = np.cumsum([part.size for part in parts])
+    classes = [(int(end) - part.size, part) for end, part in zip(ends, parts, strict=True) if part.classes]
+    numbers = [part.label for _, part in classes]
+    if set(numbers) == {None} and [part.size for _, part in classes] == [len(names) for _, names in labels]:
+        numbers = list(range(len(classes)))
+    found = []
+    for (start, part), number in zip(classes, numbers, strict=True):
+        title, names = (pretty(part.name), list(map(str, range(part.size)))) if number is None else labels[number]
+        found.append(ClassPart(title, start, names))
     return found
-
-
-def _label_numbers(parts: Sequence[Part], sizes: list[int]) -> list[int | None]:
-    """Return the label of each class part: as declared, or in order if all class counts match."""
-    classes = [part for part in parts if part.classes]
-    if any(part.label is not None for part in classes):
-        return [part.label for part in classes]
-    match = [part.size for part in classes] == sizes
-    return [number if match else None for number in range(len(classes))]
 
 
 def label_names(trained: TrainedModel) -> list[tuple[str, list[str]]]:

@@ -41,25 +41,21 @@ def contact_sheet(data: Dataset, title: str, names: Sequence[str] = ()) -> bytes
     lines = (1 if names else 0) + (1 if data.factor_names else 0)
     pad, gap, step = 20, 10, height + 14 * lines + 10
     down = -(-len(cells) // _ACROSS)
-    across = min(_ACROSS, len(cells))
-    size = (2 * pad + across * (width + gap) - gap, 2 * pad + _HEAD + down * step)
+    size = (2 * pad + min(_ACROSS, len(cells)) * (width + gap) - gap, 2 * pad + _HEAD + down * step)
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
     draw.text((pad, pad), _cut(title, head, size[0] - 2 * pad), font=head, fill=INK)
-    draw.text((pad, pad + 24), _subtitle(data, len(cells)), font=load_font(12), fill=SOFT)
-    for place, (cell, observation) in enumerate(zip(cells, index)):
-        x, y = pad + place % _ACROSS * (width + gap), pad + _HEAD + place // _ACROSS * step
+    colour = {1: "grey", 3: "colour"}.get(data.shape[0], f"{data.shape[0]} channels")
+    form = f"{data.shape[1]} x {data.shape[2]}, {colour}"
+    subtitle = f"{len(cells)} of {data.size:,} images as the model sees them: {form}"
+    draw.text((pad, pad + 24), subtitle, font=load_font(12), fill=SOFT)
+    for number, (cell, observation) in enumerate(zip(cells, index)):
+        x, y = pad + number % _ACROSS * (width + gap), pad + _HEAD + number // _ACROSS * step
         sheet.paste(cell, (x, y))
         draw.rectangle((x - 1, y - 1, x + width, y + height), outline=LINE)
         for row, text in enumerate(_captions(data, int(observation), names)):
             draw.text((x, y + height + 3 + 14 * row), _cut(text, note, width), font=note, fill=SOFT)
     return to_png(sheet)
-
-
-def _subtitle(data: Dataset, shown: int) -> str:
-    channels, height, width = data.shape
-    colour = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
-    return f"{shown} of {data.size:,} images as the model sees them: {height} x {width}, {colour}"
 
 
 def _cell(image_CHW: np.ndarray) -> Image.Image:
@@ -74,10 +70,8 @@ def _cell(image_CHW: np.ndarray) -> Image.Image:
 
 
 def _captions(data: Dataset, observation: int, names: Sequence[str]) -> list[str]:
-    lines = [printable(names[observation].rsplit("/", 1)[-1])] if names else []
-    if data.factor_names:
-        lines.append(", ".join(_value(data, observation, k) for k in range(len(data.factor_names))))
-    return lines
+    values = ", ".join(_value(data, observation, k) for k in range(len(data.factor_names)))
+    return ([printable(names[observation].rsplit("/", 1)[-1])] if names else []) + ([values] if values else [])
 
 
 def _value(data: Dataset, observation: int, k: int) -> str:
@@ -91,11 +85,10 @@ def _value(data: Dataset, observation: int, k: int) -> str:
 
 def _cut(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
     """Return the text, shortened to this width."""
-    if font.getlength(text) <= width:
-        return text
-    while text and font.getlength(text + "…") > width:
-        text = text[:-1]
-    return text + "…"
+    kept = text
+    while kept and font.getlength(kept + "…" * (kept != text)) > width:
+        kept = kept[:-1]
+    return kept + "…" * (kept != text)
 
 
 def factor_charts(data: Dataset) -> bytes:
@@ -134,7 +127,8 @@ def _bars(axes: Axes, data: Dataset, k: int, classes: np.ndarray) -> None:
     if len(counts) > _MAX_BARS and isinstance(data.factor_values[k][0], str):
         order = np.argsort(-counts, kind="stable")[:_MAX_BARS]
     axes.bar(range(len(order)), counts[order], color=ACCENT, width=0.8)
-    names = [_shorten(repr_value(data.factor_values[k][c]).strip("'")) for c in order]
+    values = [repr_value(data.factor_values[k][c]).strip("'") for c in order]
+    names = [value if len(value) <= 14 else value[:13] + "…" for value in values]
     every = max(1, -(-len(names) // _MAX_BARS))
     long = max(map(len, names)) * len(names[::every]) > 36
     axes.set_xticks(
@@ -142,7 +136,3 @@ def _bars(axes: Axes, data: Dataset, k: int, classes: np.ndarray) -> None:
     )
     if len(order) < len(counts):
         axes.set_xlabel(f"and {len(counts) - len(order):,} more", fontsize=8, color=SOFT)
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= 14 else name[:13] + "…"

@@ -36,7 +36,7 @@ def percent(share: float) -> str:
 
 
 def hundredths(value: float) -> str:
-    return f"{100 * value:.0f}".replace("-0", "0") if abs(value) < 0.005 else f"{100 * value:.0f}".replace("-", MINUS)
+    return format_number(100 * value, 0)
 
 
 def join_words(words: Sequence[str], last: str = "and") -> str:

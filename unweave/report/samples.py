@@ -26,7 +26,8 @@ def _sheet(rows: Sequence[_Row], width: int = 900) -> bytes:
     """Return labelled rows of strips on white, as PNG."""
     zoom = max(1, round(width / rows[0].strips[0].shape[1]))
     head_font, note_font, pad, row_gap = load_font(17, bold=True), load_font(13), 20, 14
-    strips = [[_enlarge(pixels, zoom) for pixels in row.strips] for row in rows]
+    images = [[Image.fromarray(pixels).convert("RGBA") for pixels in row.strips] for row in rows]
+    strips = [[i.resize((i.width * zoom, i.height * zoom), Image.Resampling.NEAREST) for i in row] for row in images]
     text_width = max(max(head_font.getlength(row.head), note_font.getlength(row.note)) for row in rows)
     left, gap = pad + 18 + int(text_width), 2 * zoom
     heights = [max(sum(image.height + gap for image in column) - gap, 40) for column in strips]
@@ -42,11 +43,6 @@ def _sheet(rows: Sequence[_Row], width: int = 900) -> bytes:
             y += image.height + gap
         top += height + row_gap
     return to_png(sheet)
-
-
-def _enlarge(pixels: np.ndarray, zoom: int) -> Image.Image:
-    image = Image.fromarray(pixels).convert("RGBA")
-    return image.resize((image.width * zoom, image.height * zoom), Image.Resampling.NEAREST)
 
 
 def _latent_label(result: Evaluation, latent: int) -> tuple[str, str]:

@@ -4,8 +4,6 @@ A frame has one row per run; its `attrs` name the varied settings and the scores
 left out of all statistics.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -52,12 +50,6 @@ class Family(NamedTuple):
     method: str
     data: str
     groups: list[Group]
-
-    def full_label(self, group: Group, single: bool) -> str:
-        """Return a label of the group; `single` leaves out the method's name, since there is only this one."""
-        if single:
-            return group.label or self.name
-        return f"{self.name} ({group.label})" if group.label else self.name
 
 
 def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
@@ -204,8 +196,11 @@ def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
     """Say which setting is best, by how much, and how large the variation between seeds is."""
     if score is None:
         return ["No run has a score, so settings cannot be ranked."]
-    single = len(found) == 1
-    labelled = [(family.full_label(g, single), g.scores(score)) for family in found for g in family.groups]
+    labelled = [
+        (f"{family.name} ({g.label})" if g.label and len(found) > 1 else g.label or family.name, g.scores(score))
+        for family in found
+        for g in family.groups
+    ]
     groups = [Ranked(label, scores.to_numpy(), float(scores.median())) for label, scores in labelled if len(scores)]
     groups.sort(key=lambda g: -sign(score) * g.median)
     title = short_title(score)
@@ -221,10 +216,8 @@ def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
 
 
 def _single(group: Ranked, title: str) -> str:
-    low, median, high = (
-        format_number(float(value), decimals([group.median]))
-        for value in (group.values.min(), group.median, group.values.max())
-    )
+    values = (group.values.min(), group.median, group.values.max())
+    low, median, high = (format_number(float(value), decimals([group.median])) for value in values)
     if len(group.values) == 1:
         return f"One run has a score: {title} {low}."
     return f"The {len(group.values)} runs have a median {title} of {median}, from {low} to {high}."
@@ -259,8 +252,8 @@ def _variation(groups: Sequence[Ranked], title: str) -> str:
     chance = seeds * math.sqrt(float((1 / counts).mean()))
     numbers = (
         f"The standard deviation of {title} is {_two_digits(seeds)} between seeds of one setting and "
-        f"{_two_digits(settings)} between the means of the {len(groups)} settings, of which seeds explain about "
-        f"{_two_digits(chance)}"
+        f"{_two_digits(settings)} between the means of the {len(groups)} settings (seeds alone would give about "
+        f"{_two_digits(chance)})"
     )
     if len(groups) < MIN_SETTINGS or counts.sum() - len(groups) < MIN_SEEDS:
         return f"{numbers}; there are too few runs to tell which matters more."

@@ -239,8 +239,8 @@ def test_curves_join_stages_and_are_interrupted_at_gaps():
     lines = read_curves(logs, 0)
     assert lines["loss"].steps.tolist() == [5, 10, 15]
     (chart,) = chart_grid([lines])["charts"]
-    assert chart.svg.count("M") == 2
-    assert "nan" not in chart.svg
+    assert chart["svg"].count("M") == 2
+    assert "nan" not in chart["svg"]
     assert len(read_curves([{"stage": 0, "step": i, "loss": 1.0} for i in range(1, 3000)], 0)["loss"].steps) == 200
 
 

@@ -234,7 +234,7 @@ def test_class_left_in_the_style_is_measured():
 
 def test_accuracy_over_training_is_a_curve():
     logs = [{"stage": 0, "step": s, "accuracy": s / 10, "label_accuracy": 0.5} for s in range(1, 4)]
-    titles = [chart.title for chart in chart_grid([read_curves(logs, 0)])["charts"]]
+    titles = [chart["title"] for chart in chart_grid([read_curves(logs, 0)])["charts"]]
     assert titles == ["class accuracy, labelled"] * 2  # those that are trained on
 
 

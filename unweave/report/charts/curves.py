@@ -39,12 +39,6 @@ class Curve(NamedTuple):
     values: np.ndarray
 
 
-class Chart(NamedTuple):
-    title: str
-    unit: str
-    svg: Markup
-
-
 def read_curves(logs: Sequence[Mapping[str, Any]], run: int) -> dict[str, Curve]:
     """Return every logged quantity over the steps; the steps of later stages continue those of earlier ones."""
     offset, previous, stage = 0, 0, None
@@ -81,13 +75,13 @@ def chart_grid(runs: Sequence[Mapping[str, Curve]]) -> dict[str, Any] | None:
     return {"columns": columns, "charts": [_chart(name, curves, width) for name, curves in shown.items()]}
 
 
-def _chart(name: str, curves: Sequence[Curve], width: int) -> Chart:
+def _chart(name: str, curves: Sequence[Curve], width: int) -> dict[str, Any]:
     logarithmic = any(_falls_far(curve.values[np.isfinite(curve.values)]) for curve in curves) and all(
         np.nanmin(curve.values) > 0 for curve in curves
     )
     title, unit = TITLES.get(name, (pretty(name), ""))
     unit = ", ".join(word for word in (unit, "log scale" if logarithmic else "") if word)
-    return Chart(title, unit, _draw(title, curves, logarithmic, width))
+    return {"title": title, "unit": unit, "svg": _draw(title, curves, logarithmic, width)}
 
 
 def _falls_far(values: np.ndarray) -> bool:

@@ -41,7 +41,8 @@ def heatmap_picture(result: Evaluation) -> bytes:
     names = [pretty(name) for name in result.factor_names]
     tables = [Cells("Mutual information", "share of each factor’s entropy, %", adjusted_information(result), names)]
     if result.importance is not None:
-        shares = _column_shares(result.importance)
+        total_K = result.importance.sum(axis=0, keepdims=True)
+        shares = np.divide(result.importance, total_K, out=np.zeros_like(result.importance), where=total_K > 0)
         tables.append(Cells("Importance", "share in predicting each factor (DCI), %", shares, names))
     rows = [f"z{z}" for z in range(len(result.information))]
     inactive = [not active for active in result.active]
@@ -70,11 +71,6 @@ def score_rows(result: Evaluation) -> list[list[str]]:
             [metric.title, format_number(value, 3), between, f"{metric.description}\n[dim]{metric.definition}[/dim]"]
         )
     return rows
-
-
-def _column_shares(importance: np.ndarray) -> np.ndarray:
-    total = importance.sum(axis=0, keepdims=True)
-    return np.divide(importance, total, out=np.zeros_like(importance), where=total > 0)
 
 
 def percent_text(value: float) -> str:

@@ -70,8 +70,7 @@ def _strip(strip: StripRow, y: float, position: Position) -> Markup:
         x = position(strip.median)
         body += line("median", (x, x), (y - 7, y + 7))
     if strip.diverged:
-        count = str(len(strip.diverged)) if len(strip.diverged) > 1 else ""
-        mark = Markup("{}×<title>{}</title>").format(count, "; ".join(strip.diverged))
+        mark = Markup("{}×<title>{}</title>").format(len(strip.diverged), "; ".join(strip.diverged))
         body += text("lost", "101%", y + 4, mark, "start")
     return body
 

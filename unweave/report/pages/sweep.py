@@ -7,7 +7,7 @@ import pandas as pd
 from unweave.report.formatting import join_words
 from unweave.report.panels import render_panels
 from unweave.report.render import check_file, render_page, write_files
-from unweave.report.sweep_summary import check_frame, ranking_sentences, summary
+from unweave.report.sweep_summary import check_frame, ranking_sentences
 from unweave.report.views import SweepView
 
 
@@ -18,23 +18,12 @@ def compare_page(frame: pd.DataFrame, out: str | Path, *, title: str) -> Path:
         "sweep",
         title=title,
         sentences=_sentences(view),
-        counts=_counts(view),
+        view=view,
         facts=_facts(view.frame),
         panels=render_panels("sweep", view),
     )
     write_files(out, {path: page.encode()})
     return path
-
-
-def _counts(view: SweepView) -> list[tuple[int, str]]:
-    numbers = {
-        "run": len(view.frame),
-        "method": view.frame["method"].nunique(),
-        "setting": sum(len(family.groups) for family in view.families),
-        "seed": view.frame["seed"].nunique(),
-    }
-    counts = [(count, name if count == 1 else f"{name}s") for name, count in numbers.items()]
-    return [*counts, (view.diverged, "diverged")]
 
 
 def _facts(frame: pd.DataFrame) -> list[str]:
@@ -50,6 +39,3 @@ def _sentences(view: SweepView) -> list[str]:
     if len(names) == 1:
         return rankings[0]
     return [f"On {name}: {' '.join(ranking)}" for name, ranking in zip(names, rankings, strict=True)]
-
-
-__all__ = ["compare_page", "summary"]

@@ -33,16 +33,18 @@ def context(run: RunView) -> dict[str, Any]:
     data, table = trained.data, encode_dataset(trained.representation, trained.data, num_samples=POINTS, seed=run.seed)
     low, high = corners(table.codes)
     best = int(adjusted_information(result).max(0).argmax()) if result.factor_names else None
-    factors = data.factors(table.indices.to(data_device(data))).cpu().numpy()
-    classes = np.zeros(len(table.codes), dtype=np.int64) if best is None else factors[:, best]
-    names = [] if best is None else [class_name(data, best, v) for v in range(data.factor_sizes[best])]
-    colours = _colours(len(names))
-    legend = list(zip(colours, names, strict=True))
+    classes, names, colours = np.zeros(len(table.codes), dtype=np.int64), [], ["var(--run0)"]
+    if best is not None:
+        classes = data.factors(table.indices.to(data_device(data)))[:, best].cpu().numpy()
+        names = [class_name(data, best, v) for v in range(data.factor_sizes[best])]
+        few, last = len(names) <= MAX_COLOURS, len(names) - 1
+        colours = [f"var(--kind{v})" if few else to_hex(colormaps["viridis"](v / last)) for v in range(len(names))]
+    legend = list(zip(colours, names, strict=False))
     if len(legend) > MAX_COLOURS:
         legend = [legend[i] for i in np.linspace(0, len(legend) - 1, 5).round().astype(int)]
     return {
         "factor": "" if best is None else pretty(data.factor_names[best]),
-        "svg": _scatter(table.codes, low, high, classes, colours or ["var(--run0)"]),
+        "svg": _scatter(table.codes, low, high, classes, colours),
         "legend": legend,
         "map": picture(decoded_map(trained, low, high), WIDTH),
     }
@@ -53,12 +55,6 @@ def corners(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high = np.percentile(codes, PERCENTILES, axis=0)
     middle, half = (low + high) / 2, max((high - low).max() / 2, 1e-6)
     return middle - half, middle + half
-
-
-def _colours(count: int) -> list[str]:
-    if count <= MAX_COLOURS:
-        return [f"var(--kind{v})" for v in range(count)]
-    return [to_hex(colormaps["viridis"](v / (count - 1))) for v in range(count)]
 
 
 def decoded_map(trained: TrainedModel, low: np.ndarray, high: np.ndarray) -> np.ndarray:

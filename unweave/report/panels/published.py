@@ -2,10 +2,4 @@
 
 from unweave.report.panel import Panel
 
-PANEL = Panel(
-    "published",
-    "Comparison with published numbers",
-    "study",
-    lambda study: {"tables": study.tables},
-    needs=("published numbers",),
-)
+PANEL = Panel("published", "Comparison with published numbers", "study", needs=("published numbers",))

@@ -2,4 +2,4 @@
 
 from unweave.report.panel import Panel
 
-PANEL = Panel("study_settings", "All settings", "study", lambda study: {"tables": study.tables})
+PANEL = Panel("study_settings", "All settings", "study")
