@@ -9,7 +9,7 @@ Shape letters: N rows, D codes, K factors, V classes, M test rows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,18 +149,12 @@ def squared_correlations(table: MetricInputs, k: int) -> Floats:
     return np.divide(shared_D, variance_D * factor_n.var(), out=np.zeros(len(shared_D)), where=alive_D)
 
 
-def sap_matrix(
-    codes: Array,
-    factors: Array,
-    *,
-    flavour: str = "svm",
-    test: tuple[Array, Array] | None = None,
-    seed: int = 0,
-    factor_types: FactorTypes = None,
-) -> Floats:
-    """Return how well each single code predicts each factor [D, K]; NaN for a factor with a single value."""
-    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
-    return _matrix(split, flavour)
+def sap_matrix(codes: Array, factors: Array, *, flavour: str = "svm", **options: Any) -> Floats:
+    """Return how well each single code predicts each factor [D, K], with the options of `sap_score`.
+
+    NaN for a factor with a single value.
+    """
+    return _matrix(read_split(codes, factors, **options), flavour)
 
 
 def _matrix(split: Split, flavour: str) -> Floats:

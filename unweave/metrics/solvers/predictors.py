@@ -49,7 +49,12 @@ class Fit(NamedTuple):
 
 
 def read_split(
-    codes: Array, factors: Array, *, test: tuple[Array, Array] | None, seed: int, factor_types: FactorTypes
+    codes: Array,
+    factors: Array,
+    *,
+    test: tuple[Array, Array] | None = None,
+    seed: int = 0,
+    factor_types: FactorTypes = None,
 ) -> Split:
     """Return the checked tables; without `test` a random 2:1 split of the rows."""
     table = read_table(codes, factors, factor_types=factor_types)
@@ -158,22 +163,21 @@ def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: A
     return np.abs(model.coef_), _predict(model, test)
 
 
-def _fit_logistic(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
+def _fit_logistic(
+    train: Floats, factor: Factor, test: Floats, seed: int, device: Any, strength: float = 1.0
+) -> tuple[Floats, Any]:
     if not factor.classes:
         from sklearn.linear_model import Ridge
 
         model = Ridge().fit(train, factor.values)
         return np.abs(model.coef_), _predict(model, test)
-    weights = fit_logistic(train, _labels(factor), factor.classes, device=device)
+    weights = fit_logistic(train, _labels(factor), factor.classes, strength=strength, device=device)
     return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
 
 
 def _fit_validated(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
-    if not factor.classes:
-        return _fit_logistic(train, factor, test, seed, device)
-    strength = best_strength(train, factor, seed, device)
-    weights = fit_logistic(train, _labels(factor), factor.classes, strength=strength, device=device)
-    return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
+    strength = best_strength(train, factor, seed, device) if factor.classes else 1.0
+    return _fit_logistic(train, factor, test, seed, device, strength)
 
 
 def best_strength(train: Floats, factor: Factor, seed: int, device: Any = None) -> float:
