@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, g
 
 from torch import Tensor, nn
 
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 
 
 class HyperParam(NamedTuple):
@@ -173,10 +173,7 @@ class Method(nn.Module):
         """Return the representation; by default that of the module `autoencoder`."""
         modules: Mapping[str, Any] = dict(self.named_children())
         if "autoencoder" not in modules:
-            name = type(self).__name__
-            raise UserError(
-                f"{name} does not define representation()", argument="method", value=name, accepted="a method with it"
-            )
+            raise invalid("method", type(self).__name__, "a method that defines representation()")
         return modules["autoencoder"].representation()
 
 

@@ -47,7 +47,7 @@ def test_phases_and_steps_draw_noise_of_their_own():
     assert len(torch.stack(drawn).unique()) == 3 * 2 * 4
 
 
-def test_a_critic_of_several_steps():
+def test_a_discriminator_of_several_steps():
     method = TwoPhases()
     method.phases = {"1": ("b",), "2": ("b",), "3": ("b",), "4": ("a",)}
     state = LoopEngine(program(method), initial_state(method))
@@ -216,7 +216,7 @@ def test_the_learning_rate_follows_its_schedule(text, rates):
 
 
 class Scheduled(uw.Method):
-    """Logs its hyper-parameters."""
+    """Logs its hyperparameters."""
 
     class Hyper(NamedTuple):
         first: Annotated[Tensor, uw.HyperParam(1.0, "any")]

@@ -1,4 +1,4 @@
-"""What the tests of the adversarial autoencoders share: a tiny problem, and the terms of the losses written out."""
+"""Shared by the tests of adversarial autoencoders: a small problem, and the terms of the losses."""
 
 import functools
 import math
@@ -19,7 +19,7 @@ DRAWS = {"normal": torch.randn, "uniform": torch.rand}
 
 
 class Headed:
-    """A method on random 8 x 8 images in double precision, told of one factor with 4 classes."""
+    """A method on random 8 x 8 images in double precision, with labels of one factor with 4 classes."""
 
     def __init__(self, cls, *, batch=6, labels=(4,), latents=3, **arguments):
         self.draw = torch.Generator().manual_seed(1)
@@ -30,8 +30,8 @@ class Headed:
             for parameter in self.method.parameters():
                 parameter += 0.1 * self.random(torch.randn, *parameter.shape)
         x, labelled = (self.random(torch.rand, batch, 1, 8, 8) for _ in range(2))
-        told = torch.arange(batch)[:, None] % (labels or (1,))[0]
-        self.batch = Batch(x=x, labelled=labelled, labels=told)
+        label_BL = torch.arange(batch)[:, None] % (labels or (1,))[0]
+        self.batch = Batch(x=x, labelled=labelled, labels=label_BL)
         sizes = {"B": batch, "Z": latents}
         self.noise = {
             name: self.random(DRAWS[want.kind], *(sizes.get(d, d) for d in want.dims))
@@ -43,12 +43,13 @@ class Headed:
 
     def out(self, phase, **hyper):
         values = {
-            name: torch.tensor(hyper.get(name, knob.default)) for name, knob in hyper_params(type(self.method)).items()
+            name: torch.tensor(hyper.get(name, param.default))
+            for name, param in hyper_params(type(self.method)).items()
         }
         return self.method(self.batch, self.noise, self.method.Hyper(**values), torch.tensor(0), phase=phase)
 
     def raw(self, x):
-        """Style and logits of a batch to learn from: layer by layer, normalised by torch's own function."""
+        """Return style and logits of a training batch, computed layer by layer with the batch norm of torch."""
         encoder = self.method.autoencoder.encoder
         for n, layer in enumerate(encoder.layers):
             x = layer(x)
@@ -59,7 +60,7 @@ class Headed:
         return style, logits if encoder.last is None else normed(logits, encoder.last)
 
     def recon(self, code):
-        """Cross-entropy of the pixels, written out."""
+        """Return the cross-entropy of the pixels."""
         chance = self.method.autoencoder.decoder(code).sigmoid()
         x = self.batch.x
         return -(x * chance.log() + (1 - x) * (1 - chance).log()).flatten(1).sum(1).mean()
@@ -75,16 +76,16 @@ def normed(x, norm):
 
 
 def chance(discriminator, codes):
-    """D: the probability of being from the prior."""
+    """Return D, the probability of being from the prior."""
     return discriminator(codes).softmax(1)[:, 1]
 
 
-def critic_by_hand(discriminator, codes, prior):
+def discriminator_by_hand(discriminator, codes, prior):
     return -0.5 * (chance(discriminator, prior).log() + (1 - chance(discriminator, codes)).log()).mean()
 
 
 def dense(shape, latents, width=64):
-    """A network small enough for a test."""
+    """Return a small encoder and decoder."""
     pixels = math.prod(shape)
     encoder = [nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()]
     decoder = [nn.Linear(latents, width), nn.ReLU(), nn.Linear(width, pixels), nn.Unflatten(1, shape)]
@@ -92,7 +93,7 @@ def dense(shape, latents, width=64):
 
 
 def program_on_digits(monkeypatch, cls, supervision="none", *, lr=2e-3, seed=0, **settings):
-    """A method with small networks and what the engine needs, on 8 x 8 handwritten digits."""
+    """Return a method with small networks and its program, on 8 x 8 digits."""
     monkeypatch.setitem(networks.DENSE, "makhzani", dense)
     monkeypatch.setattr(f"{cls.__module__}.Discriminator", functools.partial(Discriminator, width=64))
     data = uw.load_data("digits")
@@ -103,7 +104,7 @@ def program_on_digits(monkeypatch, cls, supervision="none", *, lr=2e-3, seed=0, 
 
 
 def trained_on_digits(monkeypatch, cls, supervision="none", *, steps, **settings):
-    """The trained method, its last logs, and all 1797 images with their digits."""
+    """Return the trained method, its last logs, and all images with their digits."""
     method, program = program_on_digits(monkeypatch, cls, supervision, **settings)
     runner = LoopEngine(program, initial_state(method))
     logs = runner.run(steps)
@@ -113,11 +114,11 @@ def trained_on_digits(monkeypatch, cls, supervision="none", *, steps, **settings
     return method, logs, data.images(everything), data.factors(everything)[:, 0]
 
 
-def moved_by_phase(method, program):
-    """Which attributes of the method each phase of one step moves, by the first part of the parameters' names."""
+def updated_by_phase(method, program):
+    """Return the modules that each phase of one step updates."""
     found, state, phases = {}, initial_state(method), dict(method.phases)
-    for name, movers in phases.items():
-        method.phases = {name: movers}
+    for name, players in phases.items():
+        method.phases = {name: players}
         after, _ = train_step(program._replace(method=method), state)
         moved = {n for n in state.params if not torch.equal(state.params[n], after.params[n])}
         found[name] = {".".join(n.split(".")[:2]) if n.startswith("autoencoder") else n.split(".")[0] for n in moved}

@@ -1,4 +1,4 @@
-"""What the tests of single methods share: a tiny problem in double precision, and the VAE's terms written out again.
+"""What the tests of single methods share: a small problem in double precision, and the VAE's terms written out again.
 
 Shape letters: B batch, Z latents.
 """
@@ -20,7 +20,7 @@ PIXELS = 8 * 8
 
 
 class Case:
-    """A method on random 8 x 8 images, with a batch, its noise, and every hyper-parameter of the test's choice."""
+    """A method on random 8 x 8 images, with a batch, its noise, and every hyperparameter of the test's choice."""
 
     def __init__(self, cls, *, batch=5, latents=3, size=1000, **arguments):
         self.draw = torch.Generator().manual_seed(1)
@@ -68,7 +68,7 @@ class Case:
         return SimpleNamespace(q=q, z=z, recon_B=recon_B, kl_B=kl_divergence(q, prior))
 
     def fix(self, *, mean, var):
-        """The same posterior for every image and coordinate, and a decoder that says 1/2 everywhere."""
+        """The same posterior for every image and coordinate, and a decoder that predicts 1/2 everywhere."""
         with torch.no_grad():
             for parameter in self.method.autoencoder.parameters():
                 parameter.zero_()

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from headed import moved_by_phase, program_on_digits, trained_on_digits
+from headed import program_on_digits, trained_on_digits, updated_by_phase
 from raises import raises
 from torch import nn
 
@@ -13,11 +13,11 @@ from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.priors import PRIORS, prior_sample
 
-CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32
 
 
 class Recorder(nn.Module):
-    """A critic that keeps what it was shown: codes and prior as one."""
+    """A discriminator that keeps what it was shown: codes and prior as one."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ def out(c, phase):
 @pytest.mark.parametrize("generator", list(GENERATOR_LOSSES))
 @pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
 def test_losses_by_hand(case, encoder, generator):
-    """Section 2: reconstruction; then the critic's cross-entropy, and the encoder as a generator against it."""
+    """Section 2: reconstruction; then the discriminator's cross-entropy, and the encoder as a generator against it."""
     c = case(AAE, encoder=encoder, generator=generator)
     c.method.discriminator = Discriminator(3, width=20, depth=2).double()
     q, first, second = c.posterior(c.batch.x), out(c, "reconstruction"), out(c, "regularisation")
@@ -57,7 +57,7 @@ def test_losses_by_hand(case, encoder, generator):
     assert set(first.losses) == {"model"} and set(second.losses) == {"discriminator", "encoder"}
 
 
-def test_critic_without_an_opinion(case, log2_image):
+def test_discriminator_with_zero_output(case, log2_image):
     c = case(AAE).fix(mean=1.0, var=4.0)
     for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)
@@ -68,7 +68,7 @@ def test_critic_without_an_opinion(case, log2_image):
 
 
 @pytest.mark.parametrize("prior", list(PRIORS))
-def test_the_critic_sees_codes_and_the_named_prior(case, prior):
+def test_the_discriminator_sees_codes_and_the_named_prior(case, prior):
     c = case(AAE, prior=prior, components=2)
     c.method.discriminator = Recorder()
     out(c, "reconstruction")
@@ -83,7 +83,7 @@ def test_the_critic_sees_codes_and_the_named_prior(case, prior):
 
 @pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
 def test_a_class_and_a_style(case, encoder):
-    """With a categorical prior the first coordinates are probabilities, and the last one is as it was."""
+    """With a categorical prior the first coordinates are probabilities, and the last one is unchanged."""
     c = case(AAE, prior="categorical", components=2, encoder=encoder)
     found, mean = c.method.representation(), c.method.autoencoder.posterior(c.batch.x)[0]
     codes = found.encode(c.batch.x)
@@ -94,10 +94,10 @@ def test_a_class_and_a_style(case, encoder):
     assert out(c, "reconstruction").losses["model"].isfinite()
 
 
-def test_each_phase_moves_its_players(monkeypatch):
+def test_each_phase_updates_its_players(monkeypatch):
     """And the decoder is not moved by the generator's loss."""
     method, program = program_on_digits(monkeypatch, AAE, discriminator_width=64)
-    assert moved_by_phase(method, program) == {
+    assert updated_by_phase(method, program) == {
         "reconstruction": {"autoencoder.encoder", "autoencoder.decoder"},
         "regularisation": {"autoencoder.encoder", "discriminator"},
     }
@@ -157,7 +157,7 @@ def test_codes_take_the_shape_of_the_prior(monkeypatch, prior):
     assert astray(codes) < 0.55 * astray(like)  # 0.37 and 0.23 here; 0.18 and 0.44 the ends of three starts
 
 
-def test_every_contest_is_a_phase(case):
+def test_every_adversarial_losses_is_a_phase(case):
     """On a batch of its own, after one move of the reconstruction; all are the same game."""
     c = case(AAE, discriminator_steps=3)
     discriminator_steps = ["regularisation", "regularisation_2", "regularisation_3"]

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+from headed import Headed, chance, discriminator_by_hand, program_on_digits, trained_on_digits, updated_by_phase
 from raises import raises
 
 from unweave.contract import DataInfo, Part
@@ -8,7 +8,7 @@ from unweave.methods.aae_cluster import AAECluster
 from unweave.metrics import cluster_error
 from unweave.nn.heads import batch_heads
 
-CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32 at most
 
 
 def codes(c, rate, sharpness=1.0):
@@ -31,7 +31,9 @@ def test_below_full_sharpness_clusters_share_an_image_in_both_phases():
     game = c.out("regularisation", sharpness=0.0)
     even = torch.full((6, 4), 0.25, dtype=torch.float64)
     torch.testing.assert_close(
-        game.logs["class_discriminator"], critic_by_hand(c.method.class_discriminator, even, c.one_hot(4)), **CLOSE
+        game.logs["class_discriminator"],
+        discriminator_by_hand(c.method.class_discriminator, even, c.one_hot(4)),
+        **CLOSE,
     )
 
 
@@ -47,8 +49,8 @@ def test_regularisation_by_hand():
     c = Headed(AAECluster, labels=(), clusters=4)
     style, classes = codes(c, 0.25)
     out, method = c.out("regularisation", dropout=0.25, class_weight=0.3), c.method
-    discriminators = critic_by_hand(method.style_discriminator, style, c.noise["prior"])
-    discriminators = discriminators + critic_by_hand(method.class_discriminator, classes, c.one_hot(4))
+    discriminators = discriminator_by_hand(method.style_discriminator, style, c.noise["prior"])
+    discriminators = discriminators + discriminator_by_hand(method.class_discriminator, classes, c.one_hot(4))
     torch.testing.assert_close(out.losses["discriminators"], discriminators, **CLOSE)
     fooling = (
         -chance(method.style_discriminator, style).log().mean()
@@ -59,22 +61,22 @@ def test_regularisation_by_hand():
 
 
 @pytest.mark.parametrize("hidden, style", [(True, False), (False, False), (True, True)])
-def test_running_averages_stand_in_for_the_batch(hidden, style):
-    """Moved all the way to the moments of a batch, they say of it what the batch said of itself."""
+def test_running_averages_replace_the_moments_of_the_batch(hidden, style):
+    """With the moments of a batch as running averages, the outputs are those of the batch."""
     c = Headed(AAECluster, labels=(), clusters=4, batch_norm=hidden, style_batch_norm=style)
     state = c.out("reconstruction", dropout=0.0).state
     assert len(state) == 2 * (1 + hidden + style)
-    for name, moved in state.items():  # from 0 and 1, a tenth of the way
+    for name, moved in state.items():  # a tenth of the distance from 0 and 1
         start = c.method.get_buffer(name)
         start.copy_(start + (moved - start) / 0.1)
     torch.testing.assert_close(c.method.representation().encode(c.batch.x), torch.cat(codes(c, 0.0), 1))
 
 
-def test_each_phase_moves_its_players(monkeypatch):
+def test_each_phase_updates_its_players(monkeypatch):
     method, program = program_on_digits(monkeypatch, AAECluster)
     assert method.needs == ("x",)
     encoder = {"autoencoder.encoder"}
-    assert moved_by_phase(method, program) == {
+    assert updated_by_phase(method, program) == {
         "reconstruction": encoder | {"autoencoder.decoder"},
         "regularisation": encoder | {"style_discriminator", "class_discriminator"},
     }
@@ -100,7 +102,7 @@ def test_user_errors():
 
 
 def test_digits_fall_into_clusters(monkeypatch):
-    """Without a label. Guessing is wrong in 9 of 10; one cluster for all is as bad."""
+    """Without a label. Random predictions are wrong in 9 of 10 cases; one cluster for all is as bad."""
     method, _, images, digits = trained_on_digits(monkeypatch, AAECluster, steps=300, latents=3)
     with torch.no_grad():
         clusters = method.representation().encode(images)[:, 3:]

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+from headed import Headed, chance, discriminator_by_hand, program_on_digits, trained_on_digits, updated_by_phase
 from raises import raises
 
 from unweave.contract import DataInfo
@@ -8,7 +8,7 @@ from unweave.methods.aae_reduce import AAEReduce
 from unweave.metrics import cluster_error
 from unweave.ops.separation import repulsion
 
-CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32 at most
 ENCODER = {"autoencoder.encoder"}
 FACTOR = "labels(n=100, factors=['digit'], balanced=True)"
 
@@ -34,8 +34,8 @@ def test_the_style_alone_is_held_to_the_normal_prior(labels):
     style, logits = c.raw(c.batch.x + 0.5 * c.noise["input"])
     classes, method = logits.softmax(1), c.method
     out = c.out("regularisation", sigma=0.5)
-    discriminators = critic_by_hand(method.style_discriminator, style, c.noise["prior"])
-    discriminators = discriminators + critic_by_hand(method.class_discriminator, classes, c.one_hot(4))
+    discriminators = discriminator_by_hand(method.style_discriminator, style, c.noise["prior"])
+    discriminators = discriminators + discriminator_by_hand(method.class_discriminator, classes, c.one_hot(4))
     torch.testing.assert_close(out.losses["discriminators"], discriminators, **CLOSE)
     fooling = (
         -chance(method.style_discriminator, style).log().mean()
@@ -64,7 +64,7 @@ def test_places_apart_cost_nothing_and_close_ones_are_pushed_away():
 
 
 @pytest.mark.parametrize("supervision", ["none", FACTOR])
-def test_each_phase_moves_its_players(monkeypatch, supervision):
+def test_each_phase_updates_its_players(monkeypatch, supervision):
     method, program = program_on_digits(monkeypatch, AAEReduce, supervision)
     expected = {
         "reconstruction": ENCODER | {"autoencoder.decoder", "cluster_heads"},
@@ -72,7 +72,7 @@ def test_each_phase_moves_its_players(monkeypatch, supervision):
     }
     if supervision != "none":
         expected["classification"] = ENCODER
-    assert moved_by_phase(method, program) == expected
+    assert updated_by_phase(method, program) == expected
     assert method.clusters == (20 if supervision == "none" else 10)
     assert method.needs == (("x",) if supervision == "none" else ("x", "labelled", "labels"))
     assert set(AAEReduce.players) == {
@@ -88,12 +88,12 @@ def test_representation_is_the_sum():
         c = Headed(AAEReduce, labels=labels, clusters=4, latents=2)
         found, x = c.method.representation(), c.batch.x
         style = c.method.autoencoder.posterior(x)[0][:, :2]
-        chances = c.method.probabilities(x)
+        probabilities = c.method.probabilities(x)
         code = found.encode(x)
-        torch.testing.assert_close(code, style + chances @ c.method.cluster_heads)
+        torch.testing.assert_close(code, style + probabilities @ c.method.cluster_heads)
         assert found.latents == 2 and found.decode(code).shape == x.shape and found.posterior is None
         assert (found.classify is None) == (not labels) == (found.cluster is not None)
-        assert torch.equal(found.classify(x)[0] if labels else found.cluster(x), chances)
+        assert torch.equal(found.classify(x)[0] if labels else found.cluster(x), probabilities)
 
 
 def test_user_errors():

@@ -1,13 +1,13 @@
 import pytest
 import torch
-from headed import Headed, chance, critic_by_hand, moved_by_phase, program_on_digits, trained_on_digits
+from headed import Headed, chance, discriminator_by_hand, program_on_digits, trained_on_digits, updated_by_phase
 from raises import raises
 
 import unweave as uw
 from unweave.contract import DataInfo, Part
 from unweave.methods.aae_semi import AAESemi
 
-CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32 at most
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32 at most
 FACTOR = "labels(n=100, factors=['digit'], balanced=True)"
 
 
@@ -26,14 +26,14 @@ def test_reconstruction_by_hand():
 
 
 def test_regularisation_by_hand():
-    """Two contests: the style with N(0, 1), the class with one-hot vectors; players get the sums."""
+    """Two losses: the style with N(0, 1), the class with one-hot vectors; players get the sums."""
     c = Headed(AAESemi)
     style, classes = codes(c, c.batch.x, 0.5)
     out = c.out("regularisation", sigma=0.5)
     method, one_hot = c.method, c.one_hot(4)
     assert one_hot.sum(1).tolist() == [1.0] * 6
-    discriminators = critic_by_hand(method.style_discriminator, style, c.noise["prior"])
-    discriminators = discriminators + critic_by_hand(method.class_discriminator, classes, one_hot)
+    discriminators = discriminator_by_hand(method.style_discriminator, style, c.noise["prior"])
+    discriminators = discriminators + discriminator_by_hand(method.class_discriminator, classes, one_hot)
     torch.testing.assert_close(out.losses["discriminators"], discriminators, **CLOSE)
     fooling = (
         -chance(method.style_discriminator, style).log().mean()
@@ -63,10 +63,10 @@ def test_unknown_labels_take_no_part():
     assert some.losses["classifier"] < whole.losses["classifier"] and some.logs["accuracy"] >= whole.logs["accuracy"]
 
 
-def test_each_phase_moves_its_players(monkeypatch):
+def test_each_phase_updates_its_players(monkeypatch):
     method, program = program_on_digits(monkeypatch, AAESemi, FACTOR)
     encoder = {"autoencoder.encoder"}
-    assert moved_by_phase(method, program) == {
+    assert updated_by_phase(method, program) == {
         "reconstruction": encoder | {"autoencoder.decoder"},
         "regularisation": encoder | {"style_discriminator", "class_discriminator"},
         "classification": encoder,
@@ -95,7 +95,7 @@ def test_user_errors():
 
 
 def test_100_labels_of_1797_digits(monkeypatch):
-    """Guessing is wrong in 9 of 10. And with another class beside its style an image decodes to another digit."""
+    """Random predictions are wrong in 9 of 10 cases. With another class, an image is decoded to another digit."""
     method, logs, images, digits = trained_on_digits(monkeypatch, AAESemi, FACTOR, steps=300, latents=2)
     found, other = method.representation(), (digits + 1) % 10
     with torch.no_grad():

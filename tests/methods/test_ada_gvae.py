@@ -96,7 +96,7 @@ def test_gradients_flow_through_averages_and_not_through_the_mask(case, fixed_po
 
 
 def test_the_divergence_is_of_the_first_from_the_second(case, fixed_posterior):
-    """KL(N(0, 1) || N(0, 100)) = 1.81 but 47.2 the other way, against twice 8 for means 4 apart."""
+    """KL(N(0, 1) || N(0, 100)) = 1.81 but 47.2 in the other direction, against twice 8 for means 4 apart."""
     means, variances = [[0.0, 0.0, 0.0], [0.0, 4.0, 4.0]], [[1.0, 1.0, 1.0], [100.0, 1.0, 1.0]]
     c = case(AdaGVAE, batch=1)
     c.method.autoencoder = fixed_posterior(means, variances)

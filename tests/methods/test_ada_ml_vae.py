@@ -79,7 +79,7 @@ def test_by_hand(case, log2_image):
 
 
 def test_symmetric_divergence_ignores_the_order_of_a_pair(case, fixed_posterior):
-    """KL(N(0, 1) || N(0, 100)) = 1.81 but 47.2 the other way, 24.5 on average; means 4 apart are 8 both ways."""
+    """KL(N(0, 1) || N(0, 100)) = 1.81 but 47.2 in the other direction, 24.5 on average; means 4 apart are 8 in both."""
     narrow, wide = (torch.zeros(1, 1), torch.zeros(1, 1)), (torch.zeros(1, 1), torch.tensor([[math.log(100.0)]]))
     assert pair_divergence(narrow, wide, symmetric=False).item() == pytest.approx(1.8076, abs=1e-4)
     assert pair_divergence(narrow, wide, symmetric=True).item() == pytest.approx(24.5025, abs=1e-3)

@@ -28,7 +28,7 @@ def test_loss_is_equation_7(case):
 
 
 def test_by_hand(case, log2_image):
-    """With q(z|x) the prior for every x the aggregate is the prior: nothing to pay, unlike in DIP-VAE-I."""
+    """With q(z|x) the prior for every x the aggregate is the prior: no penalty, unlike in DIP-VAE-I."""
     out = case(DIPVAEII).fix(mean=0.0, var=1.0).out(lambda_od=5.0, lambda_d=7.0)
     assert out.losses["model"].item() == pytest.approx(log2_image)
 

@@ -1,4 +1,4 @@
-"""The F-statistic loss by scipy's analysis of variance; what it leaves alone; and that it learns."""
+"""The F-statistic loss by comparison with scipy; what does not change it; and a short training."""
 
 import itertools
 
@@ -88,11 +88,11 @@ def test_it_learns_to_find_the_same_digit(tmp_path):
     digits = load_data("digits")
     parts = {name: load_data("subset", data=digits, where={"digit": those})
              for name, those in {"shown": [0, 1, 2, 3, 4, 5], "new": [6, 7, 8, 9]}.items()}  # fmt: skip
-    told = "groups(by=['digit'], size=6, distinct=True)"
+    groups = "groups(by=['digit'], size=6, distinct=True)"
     recalls = []
     for steps in (1, 60):
         options = dict(steps=steps, batch=6, lr=1e-3, net="small", latents=3, device="cpu", out=tmp_path / str(steps))
-        run = uw.train("f_statistic", parts["shown"], supervision=told, **options)
+        run = uw.train("f_statistic", parts["shown"], supervision=groups, **options)
         assert run.representation.decode is None and run.representation.latents == 3
         found = {}
         for name, data in parts.items():

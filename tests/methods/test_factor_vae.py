@@ -7,12 +7,13 @@ from raises import raises
 from torch import nn
 
 from unweave.methods.factor_vae import FactorVAE
-from unweave.nn.discriminator import Discriminator
+from unweave.nn.discriminator import Discriminator, log_ratio
+from unweave.ops.density_ratio import discriminator_loss
 from unweave.ops.total_correlation import permute_latents
 
 
 class Recorder(nn.Module):
-    """A critic that keeps what it was shown: the scored sample, then its own two as one."""
+    """A discriminator that keeps what it was shown: the scored sample, then its own two as one."""
 
     def __init__(self):
         super().__init__()
@@ -46,13 +47,13 @@ def test_losses_are_equation_2_and_algorithm_2(case, one_batch):
 
     tc = (joint(terms.z) / (1 - joint(terms.z))).log().mean()
     discriminator = -0.5 * (joint(terms.z).log() + (1 - joint(shuffled(z, c.noise["perm"]))).log()).mean()
-    close = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
+    close = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32
     torch.testing.assert_close(out.losses["model"], (terms.recon_B + terms.kl_B).mean() + 6.4 * tc, **close)
     torch.testing.assert_close(out.losses["discriminator"].double(), discriminator, **close)
 
 
 def test_by_hand(case, log2_image):
-    """A critic without an opinion: no total correlation, log 2 for each answer, never more right than wrong."""
+    """A discriminator with zero output: no total correlation, log 2 for each answer, never more right than wrong."""
     c = case(FactorVAE).fix(mean=1.0, var=4.0)
     for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)
@@ -75,7 +76,7 @@ def test_which_batch_is_permuted(case, one_batch):
     assert ("x_other" in c.method.needs) != one_batch
 
 
-def test_the_critics_loss_does_not_reach_the_autoencoder(case):
+def test_the_discriminators_loss_does_not_reach_the_autoencoder(case):
     c = case(FactorVAE)
     out = c.out(gamma=1.0)
     weights = list(c.method.autoencoder.parameters())
@@ -94,7 +95,7 @@ def test_permuting_keeps_each_latent_and_breaks_the_joint():
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.8])
-def test_a_trained_critic_knows_the_total_correlation(case, rho):
+def test_a_trained_discriminator_knows_the_total_correlation(case, rho):
     """Two normal latents of correlation rho have -log(1 - rho^2) / 2 nats: 0 and 0.51."""
     method = case(FactorVAE, latents=2).method
     torch.manual_seed(0)
@@ -103,7 +104,8 @@ def test_a_trained_critic_knows_the_total_correlation(case, rho):
     mixing = torch.linalg.cholesky(torch.tensor([[1.0, rho], [rho, 1.0]]))
     for _ in range(200):
         joint, other = (torch.randn(256, 2) @ mixing.T for _ in range(2))
-        loss, _ = method._discriminator_loss(joint, permute_latents(other, torch.rand(256, 2)))
+        codes = torch.cat([joint, permute_latents(other, torch.rand(256, 2))])
+        loss, _ = discriminator_loss(*log_ratio(method.discriminator, codes).chunk(2))
         adam.zero_grad()
         loss.backward()
         adam.step()

@@ -17,7 +17,7 @@ AFTER = "q(z|x) q(y|z,x); p(x|y,z); labels: y; z: normal(2)"
 
 
 class Case:
-    """A small method in double precision with weights at random, a batch of both kinds, and noise."""
+    """A small method in double precision with weights at random, a labelled and an unlabelled batch, and noise."""
 
     def __init__(self, labels=(CLASSES,), classes=None, **arguments):
         self.draw = torch.Generator().manual_seed(1)
@@ -172,9 +172,9 @@ def test_accuracy_is_of_the_labels_that_are_known():
     graph = "q(i|x) q(l|i,x) q(z|x); p(x|i,l,z); labels: i, l; z: normal"
     c = Case(labels=(2, 5), classes=[[0, 4]] * BATCH, graph=graph)
     guess = torch.stack([p.argmax(1) for p in c.method.classify(c.batch.labelled)], 1)
-    told = guess.clone()
-    told[0, 0], told[1, 1], told[2], told[3, 1] = 1 - told[0, 0], (told[1, 1] + 1) % 5, -1, -1
-    c.batch = c.batch._replace(labels=told)
+    known = guess.clone()
+    known[0, 0], known[1, 1], known[2], known[3, 1] = 1 - known[0, 0], (known[1, 1] + 1) % 5, -1, -1
+    c.batch = c.batch._replace(labels=known)
     assert c.out().logs["accuracy"].item() == pytest.approx(1 - 2 / 5)
 
 
@@ -191,7 +191,7 @@ def test_classify_in_the_order_of_the_labels():
     assert found.decode(code).shape == c.batch.x.shape
 
 
-def test_only_a_learned_prior_is_told():
+def test_only_a_learned_prior_is_declared():
     assert Case().method.representation().from_prior is None
     learned = Case(graph="q(y|x) q(z|x,y); p(x|y,z) p(z|y); labels: y; z: normal(2)").method
     code = torch.eye(5).double()[:3]  # every class, and the middle of its prior
@@ -247,7 +247,7 @@ def bars():
 
 @pytest.mark.parametrize("discrete", ["enumerate", "relaxed"])
 def test_learns_the_class_from_few_labels(discrete, tmp_path):
-    """Ten labels; the others are sorted rightly, and the class decides where the bar is drawn."""
+    """From ten labels it predicts the other classes, and the class determines the place of the decoded bar."""
     data = bars()
     settings = {"net": "small", "latents": 2, "discrete": discrete, "lr": 3e-3, "batch": 16, "steps": 120}
     words = "labels(n=10, factors=['place'], seed=2)"
@@ -255,6 +255,6 @@ def test_learns_the_class_from_few_labels(discrete, tmp_path):
     images, place = data.images(torch.arange(40)), data.factors(torch.arange(40))[:, 0]
     with torch.no_grad():
         right = (model.classify(images)[0].argmax(1) == place).float().mean()
-        told = model.autoencoder.encode(images[:4], torch.arange(4)[:, None])
-        brightest = model.autoencoder.decode(told).mean(3).squeeze(1).unflatten(1, (4, 2)).mean(2).argmax(1)
+        codes = model.autoencoder.encode(images[:4], torch.arange(4)[:, None])
+        brightest = model.autoencoder.decode(codes).mean(3).squeeze(1).unflatten(1, (4, 2)).mean(2).argmax(1)
     assert right > 0.9 and brightest.tolist() == [0, 1, 2, 3]

@@ -11,7 +11,7 @@ import unweave as uw
 from unweave.contract import Batch, DataInfo
 from unweave.data.user.arrays import Arrays
 from unweave.methods.group_tcvae import GroupTCVAE
-from unweave.nn.discriminator import Discriminator
+from unweave.nn.discriminator import Discriminator, log_ratio
 from unweave.ops.permutation import LEVELS, permute_blocks
 
 PAIRS, LATENTS, CONTENT = 6, 4, 1
@@ -32,7 +32,7 @@ def paired(case):
 
 
 class Recorder(nn.Module):
-    """A critic that keeps what it was shown."""
+    """A discriminator that keeps what it was shown."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ def test_losses_are_equation_3(paired, level):
         real.append(z)
         made.append(permute_blocks(z, c.noise["perm"], level, CONTENT))
     out = c.out(beta=3.0, gamma=5.0)
-    close = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
+    close = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32
     torch.testing.assert_close(out.losses["model"], 0.5 * total.mean(), **close)
     chance = [c.method.discriminator(torch.cat(of)).double().softmax(1) for of in (real, made)]
     discriminator = -0.5 * (chance[0][:, 0].log() + chance[1][:, 1].log()).mean()
@@ -76,9 +76,9 @@ def test_shared_kl_of_two_pairs_by_hand(case, fixed_posterior):
     """Two latents, one of them content. Rows: first images of pairs 0 and 1, then their partners.
 
     Contents N(0, 1) and N(1, 1) of pair 0 are 1/2 nat apart in both directions; its styles are far apart, and so are
-    the contents of pair 1. The styles N(0, 1) and N(0, 4) of pair 1 are (log 4 + 1/4 - 1) / 2 one way and
-    (4 - 1 - log 4) / 2 back: 9/16 in the mean. With the sharing the other way round it is the two far ones: 10^2 / 2
-    and 20^2 / 2.
+    the contents of pair 1. The styles N(0, 1) and N(0, 4) of pair 1 are (log 4 + 1/4 - 1) / 2 in one direction and
+    (4 - 1 - log 4) / 2 back: 9/16 in the mean. If content and style are exchanged, it is the two distant
+    ones: 10^2 / 2 and 20^2 / 2.
     """
     c = case(GroupTCVAE, batch=2, latents=2)
     c.method.autoencoder = fixed_posterior([[0, 0], [0, 0], [1, 10], [20, 0]], [[1, 1], [1, 1], [1, 1], [1, 4]])
@@ -105,7 +105,7 @@ def test_what_is_shared_is_drawn_together_and_the_rest_left_alone(case, fixed_po
 
 
 def test_by_hand(paired, log2_image):
-    """All posteriors N(1, 4) and a critic without an opinion: nothing but the VAE's loss is left."""
+    """All posteriors N(1, 4) and a discriminator with zero output: nothing but the VAE's loss is left."""
     c = paired().fix(mean=1.0, var=4.0)
     for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)
@@ -131,7 +131,7 @@ def test_samples_of_the_factorisation_never_mix_a_pair(paired, level):
         assert not (codes == samples).all(1).any()
 
 
-def test_the_critics_loss_does_not_reach_the_autoencoder(paired):
+def test_the_discriminators_loss_does_not_reach_the_autoencoder(paired):
     c = paired()
     out = c.out(beta=1.0, gamma=1.0)
     weights = list(c.method.autoencoder.parameters())
@@ -143,7 +143,7 @@ BLOCKS = {"inter": ([0, 1], [2, 3]), "inter_intra_one": ([0, 1], [2], [3]), "int
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_trained_critic_knows_the_total_correlation(case, level):
+def test_a_trained_discriminator_knows_the_total_correlation(case, level):
     """Normal codes, two latents of content and two of style: 0.18, 0.70 and 1.21 nats for the three levels."""
     cov = torch.tensor([[1.0, 0.8, 0.5, 0.3], [0.8, 1.0, 0.5, 0.3], [0.5, 0.5, 1.0, 0.8], [0.3, 0.3, 0.8, 1.0]])
     known = 0.5 * (sum(cov[block][:, block].logdet() for block in BLOCKS[level]) - cov.logdet())
@@ -158,7 +158,7 @@ def test_a_trained_critic_knows_the_total_correlation(case, level):
         loss.backward()
         adam.step()
     with torch.no_grad():
-        found = method._log_ratio(torch.randn(20_000, 4) @ mixing.T).mean()
+        found = log_ratio(method.discriminator, torch.randn(20_000, 4) @ mixing.T).mean()
     assert found.item() == pytest.approx(known.item(), abs=0.1)
 
 
@@ -173,12 +173,14 @@ def bars():
 
 
 @pytest.mark.parametrize(("content", "other"), [("left", "right"), ("right", "left")])
-def test_content_is_what_it_is_told(content, other, monkeypatch, tmp_path):
+def test_content_is_the_declared_factor(content, other, monkeypatch, tmp_path):
     """The same seed and images; only what the pairs share differs, and the content latent follows it."""
     monkeypatch.setattr("unweave.methods.group_tcvae.Discriminator", functools.partial(Discriminator, depth=2))
     data = bars()
-    told = f"match(content=['{content}'])"
-    options = dict(net="small", latents=2, batch=32, steps=120, lr=2e-3, discriminator_width=64, supervision=told)
+    supervision = f"match(content=['{content}'])"
+    options = dict(
+        net="small", latents=2, batch=32, steps=120, lr=2e-3, discriminator_width=64, supervision=supervision
+    )
     run = uw.train("group_tcvae", data, out=tmp_path / "run", **options)
     every = torch.arange(64)
     codes, factors = run.encode(data.images(every)), data.factors(every).numpy()

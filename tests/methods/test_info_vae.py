@@ -13,7 +13,7 @@ from unweave.nn.discriminator import Discriminator
 from unweave.ops.mmd import KERNELS, unbiased_mmd
 from unweave.ops.stein import stein_surrogate
 
-CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a critic's logits are float32
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32
 
 
 def ratio(discriminator, z):
@@ -47,7 +47,7 @@ def test_loss_with_stein(case):
     torch.testing.assert_close(out.losses["model"], expected)
 
 
-def test_losses_with_a_critic(case):
+def test_losses_with_a_discriminator(case):
     c = case(InfoVAE, divergence="adversarial")
     c.method.discriminator = Discriminator(3, width=20, depth=2).double()
     terms, out = c.terms(), c.out(alpha=0.3, lambda_=5.0)
@@ -81,7 +81,7 @@ def test_alpha_1_less_lambda_is_beta_vae(case, divergence):
         torch.testing.assert_close(a, b)
 
 
-def test_alpha_1_lambda_1_with_a_critic_is_the_aae(case):
+def test_alpha_1_lambda_1_with_a_discriminator_is_the_aae(case):
     """Of a Gaussian encoder, a normal prior, and the generator that minimises the log-ratio: the sum of its phases."""
     c, other = case(InfoVAE, divergence="adversarial"), case(AAE, encoder="gaussian", generator="ratio")
     for part in ("autoencoder", "discriminator"):
@@ -97,7 +97,7 @@ def test_alpha_1_lambda_1_with_a_critic_is_the_aae(case):
         torch.testing.assert_close(a, b)
 
 
-def test_only_the_adversary_has_a_critic(case):
+def test_only_the_adversary_has_a_discriminator(case):
     for divergence in DIVERGENCES:
         method = case(InfoVAE, divergence=divergence).method
         players = {"model", "discriminator"} if divergence == "adversarial" else {"model"}
@@ -110,7 +110,7 @@ def test_the_divergence_pulls_codes_to_the_prior(case, fixed_posterior, divergen
     """Codes three to the right of the prior: a step down the divergence takes their mean back."""
     c = case(InfoVAE, divergence=divergence, batch=64)
     c.method.autoencoder = fixed_posterior([[3.0] * 3] * 64, [[1.0] * 3] * 64)
-    if divergence == "adversarial":  # the best critic of N(3, 1) and N(0, 1): log q / p = 3 sum_j z_j - 13.5
+    if divergence == "adversarial":  # the best discriminator of N(3, 1) and N(0, 1): log q / p = 3 sum_j z_j - 13.5
         c.method.discriminator = nn.Linear(3, 2).double()
         with torch.no_grad():
             c.method.discriminator.weight.copy_(torch.tensor([[3.0] * 3, [0.0] * 3]))

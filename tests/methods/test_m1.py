@@ -47,9 +47,9 @@ def scores(method, x):
 
 def test_the_tsvms_loss_by_hand(batch):
     _, method = both()
-    told, other = scores(method, batch.labelled), scores(method, batch.x)
+    known, other = scores(method, batch.labelled), scores(method, batch.x)
     signs = np.array([[1, -1, -1], [-1, -1, 1], [-1, 1, -1], [-1, -1, 1]])
-    hinge = sum(max(0.0, 1 - signs[i, c] * told[i, c]) ** 2 for i in range(4) for c in range(3)) / 4
+    hinge = sum(max(0.0, 1 - signs[i, c] * known[i, c]) ** 2 for i in range(4) for c in range(3)) / 4
     order = np.sort(other, axis=1)
     near = sum(math.exp(-3 * ((order[i, 2] - order[i, 1]) / 2) ** 2) for i in range(4)) / 4
     chance = np.exp(2 * other) / np.exp(2 * other).sum(1, keepdims=True)

@@ -72,22 +72,22 @@ def chances(w, code):
 def test_equation_9_of_codes_by_hand(method, batch):
     noise = drawn_noise(method)
     w = {name: parameter.detach().numpy() for name, parameter in method.upper.named_parameters()}
-    told = drawn_codes(method, batch.labelled, noise["code_labelled"])
+    known = drawn_codes(method, batch.labelled, noise["code_labelled"])
     codes = drawn_codes(method, batch.x, noise["code"])
     labels, share = [0, 2, 1, 2], 20 / 100
-    labelled = np.mean([bound(w, told[i], labels[i], noise["eps_labelled"][i].numpy()) for i in range(BATCH)])
+    labelled = np.mean([bound(w, known[i], labels[i], noise["eps_labelled"][i].numpy()) for i in range(BATCH)])
     unlabelled = []
     for code, eps in zip(codes, noise["eps"].numpy(), strict=True):
         q = chances(w, code)
         unlabelled.append(sum(q[y] * (bound(w, code, y, eps) + math.log(q[y])) for y in range(CLASSES)))
-    cross = -np.mean([math.log(chances(w, told[i])[labels[i]]) for i in range(BATCH)])
+    cross = -np.mean([math.log(chances(w, known[i])[labels[i]]) for i in range(BATCH)])
     prior = 0.5 * sum((value**2).sum() for value in w.values())
     expected = share * labelled + (1 - share) * np.mean(unlabelled) + 0.4 * cross + 3.0 * prior / 100
     hyper = method.Hyper(*torch.tensor([0.4, 3.0], dtype=torch.float64))
     assert method(batch, noise, hyper, torch.tensor(0)).losses["upper"].item() == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_coordinate_that_tells_nothing_is_neither_seen_nor_told(method, batch):
+def test_unused_coordinates_are_masked(method, batch):
     first, hyper, noise = M1M2(INFO, latents=CODES, net="small"), method.Hyper(*torch.ones(2)), drawn_noise(method)
     first.autoencoder, first.kl_Z = method.autoencoder.float(), torch.tensor([2.0, 0.001, 0.5])
     with torch.random.fork_rng():

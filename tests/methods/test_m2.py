@@ -85,11 +85,11 @@ class Case:
     def by_hand(self):
         """Means of L, U and -log q(y|x) over the batch."""
         rows = range(BATCH)
-        told, x, labels = self.batch.labelled.numpy(), self.batch.x.numpy(), self.batch.labels[:, 0].tolist()
-        eps_told, eps = self.noise["eps_labelled"].numpy(), self.noise["eps"].numpy()
-        labelled = np.mean([bound(self.w, told[i], labels[i], eps_told[i]) for i in rows])
+        known, x, labels = self.batch.labelled.numpy(), self.batch.x.numpy(), self.batch.labels[:, 0].tolist()
+        eps_labelled, eps = self.noise["eps_labelled"].numpy(), self.noise["eps"].numpy()
+        labelled = np.mean([bound(self.w, known[i], labels[i], eps_labelled[i]) for i in rows])
         unlabelled = np.mean([unlabelled_bound(self.w, x[i], eps[i]) for i in rows])
-        return labelled, unlabelled, np.mean([-math.log(chances(self.w, told[i])[labels[i]]) for i in rows])
+        return labelled, unlabelled, np.mean([-math.log(chances(self.w, known[i])[labels[i]]) for i in rows])
 
 
 def test_both_bounds_class_by_class():
@@ -104,9 +104,9 @@ def test_both_bounds_class_by_class():
 def test_the_loss_is_equation_9_over_the_number_of_images(size, labelled):
     """N_l times the mean of L, N_u times that of U, 0.1 N times that of the classifier's loss, the weights' prior."""
     case = Case(size=size, labelled=labelled)
-    told, other, cross = case.by_hand()
+    known, other, cross = case.by_hand()
     prior = 0.5 * sum((w**2).sum() for w in case.w.values())
-    whole = labelled * told + (size - labelled) * other + 0.1 * size * cross + prior
+    whole = labelled * known + (size - labelled) * other + 0.1 * size * cross + prior
     assert case.out().losses["model"].item() == pytest.approx(whole / size, rel=1e-10)
 
 
@@ -133,9 +133,9 @@ def test_the_batchs_expectation_is_the_mean_over_the_data():
         for j in range(5):
             fields = dict(labelled=images[i, None], labels=torch.tensor([[i]]), x=images[j, None])
             found.append(case.out(alpha=0.0, decay=0.0, **fields).losses["model"].item())
-    told = sum(bound(case.w, images[i].numpy(), i, eps) for i in range(2))
+    known = sum(bound(case.w, images[i].numpy(), i, eps) for i in range(2))
     other = np.mean([unlabelled_bound(case.w, image.numpy(), eps) for image in images])
-    assert np.mean(found) == pytest.approx((told + 3 * other) / 5)
+    assert np.mean(found) == pytest.approx((known + 3 * other) / 5)
 
 
 def test_the_code_is_the_expected_style_and_the_chances():

@@ -87,13 +87,13 @@ def states(case, row, eps, i=None, l=None):  # noqa: E741
             yield log_qi, log_ql, nll, kl
 
 
-@pytest.mark.parametrize("told", [(-1, -1), (1, -1), (-1, 2), (0, 1)])
-def test_partly_observed_rows_are_sums_over_the_rest(told):
+@pytest.mark.parametrize("observed", [(-1, -1), (1, -1), (-1, 2), (0, 1)])
+def test_partly_observed_rows_are_sums_over_the_rest(observed):
     """Any of two labels may be unknown: averages over q of the other given it, and a bound of what is observed."""
     c = Case(PAIR, (2, 3))
     eps = c.draw(torch.randn, 1, 2, 2)
-    found = c.estimate([told, told], eps=eps)
-    i, l = (None if label < 0 else label for label in told)  # noqa: E741
+    found = c.estimate([observed, observed], eps=eps)
+    i, l = (None if label < 0 else label for label in observed)  # noqa: E741
     for row in range(2):
         log_qi, log_ql, nll, kl = (torch.stack(t) for t in zip(*states(c, row, eps[0, row], i, l), strict=True))
         joint = (log_qi + log_ql).softmax(0)  # of the unobserved given the observed
@@ -108,11 +108,11 @@ def test_partly_observed_rows_are_sums_over_the_rest(told):
 FACES = "q(r|x) q(l|x) q(i|x) q(s|l,i); p(x|r,l,i,s); labels: i, l; r: normal(2), s: normal(3)"
 
 
-def face_states(c, row, eps, told):
+def face_states(c, row, eps, observed):
     """(log q of what is unknown, -log p(x|...), log q/p) of FACES for every identity and light that agree."""
     standard, qi, ql, qr = Normal(0.0, 1.0), *(c.factor("q", name, row) for name in ("i", "l", "r"))
     for i, l in itertools.product(range(3), range(4)):  # noqa: E741
-        if all(known in (-1, value) for known, value in zip(told, (i, l), strict=True)):
+        if all(known in (-1, value) for known, value in zip(observed, (i, l), strict=True)):
             qs = c.factor("q", "s", row, i=i, l=l)
             r, s = qr.mean + qr.stddev * eps[:2], qs.mean + qs.stddev * eps[2:]
             log_q = qi.logits[i] + ql.logits[l]
@@ -122,10 +122,10 @@ def face_states(c, row, eps, told):
 
 def test_faces_of_which_some_is_known():
     """Rows with both labels, with either and with none: the sums over all identities and lights that are left."""
-    c, told = Case(FACES, (3, 4), batch=4), [[1, 2], [-1, 3], [0, -1], [-1, -1]]
+    c, observed = Case(FACES, (3, 4), batch=4), [[1, 2], [-1, 3], [0, -1], [-1, -1]]
     eps = c.draw(torch.randn, 1, 4, 5)
-    found = c.estimate(told, eps=eps)
-    for row, (i, l) in enumerate(told):  # noqa: E741
+    found = c.estimate(observed, eps=eps)
+    for row, (i, l) in enumerate(observed):  # noqa: E741
         log_q, nll, kl = (torch.stack(t) for t in zip(*face_states(c, row, eps[0, row], (i, l)), strict=True))
         chance = log_q.softmax(0)
         torch.testing.assert_close(found.nll_B[row], chance @ nll)
@@ -139,8 +139,8 @@ def test_rows_do_not_know_of_each_other():
     c = Case(PAIR, (2, 3))
     eps = c.draw(torch.randn, 1, 2, 2)
     mixed = c.estimate([[1, -1], [-1, 2]], eps=eps)
-    for row, told in enumerate([[1, -1], [-1, 2]]):
-        same = c.estimate([told, told], eps=eps)
+    for row, observed in enumerate([[1, -1], [-1, 2]]):
+        same = c.estimate([observed, observed], eps=eps)
         for a, b in zip(mixed, same, strict=True):
             torch.testing.assert_close(a[row], b[row])
 
@@ -203,11 +203,11 @@ def test_unobserved_rows_integrate_too():
 @pytest.mark.parametrize("label", [-1, 1])
 def test_sampled_classes_have_the_enumerated_value(label):
     """The relaxation is of the gradient alone: averaged over samples the terms are those of the sum over all states."""
-    told = [[label]] * 2
-    exact = Case(CLASSES, (2,)).estimate(told)
+    observed = [[label]] * 2
+    exact = Case(CLASSES, (2,)).estimate(observed)
     c = Case(CLASSES, (2,), discrete="relaxed")
     with torch.no_grad():
-        found = c.estimate(told, 4096, pick=c.draw(torch.rand, 4096, 2, 5))
+        found = c.estimate(observed, 4096, pick=c.draw(torch.rand, 4096, 2, 5))
     for a, b in zip(found, exact, strict=True):
         torch.testing.assert_close(a, b.detach(), atol=0.05, rtol=0.0)
 
@@ -250,7 +250,7 @@ def test_a_label_below_one_that_is_drawn_needs_samples():
 
 
 def test_code_and_labels_in_its_place():
-    """What is told replaces what is inferred, and reaches only what depends on it."""
+    """Labels replace inferred classes, also as parents of other variables."""
     c = Case("q(s|l,i) q(r|x) q(l|x) q(i|x); p(x|r,l,i,s); labels: i, l; r: normal(2), s: normal(3)", (2, 4))
     code = c.model.encode(c.x)
     parts = c.model.split(code)
@@ -259,10 +259,10 @@ def test_code_and_labels_in_its_place():
     ]  # fmt: skip
     assert code.shape == (2, 11) and torch.equal(torch.cat(list(parts.values()), 1), code)
     torch.testing.assert_close(parts["l"].sum(1), torch.ones(2).double())
-    told = c.model.split(c.model.encode(c.x, torch.tensor([[-1, 3], [-1, 3]])))
-    assert torch.equal(told["l"], torch.eye(4).double()[[3, 3]])
-    assert torch.equal(told["r"], parts["r"]) and torch.equal(told["i"], parts["i"])
-    assert not torch.equal(told["s"], parts["s"])
+    observed = c.model.split(c.model.encode(c.x, torch.tensor([[-1, 3], [-1, 3]])))
+    assert torch.equal(observed["l"], torch.eye(4).double()[[3, 3]])
+    assert torch.equal(observed["r"], parts["r"]) and torch.equal(observed["i"], parts["i"])
+    assert not torch.equal(observed["s"], parts["s"])
     images = c.model.decode(code)
     assert images.shape == c.x.shape and images.min() >= 0 and images.max() <= 1
 

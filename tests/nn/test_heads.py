@@ -10,7 +10,7 @@ from unweave.nn.discriminator import Discriminator, adversarial_losses
 from unweave.nn.heads import batch_heads, heads
 
 
-def test_contest_of_a_critic_without_an_opinion():
+def test_adversarial_losses_of_a_discriminator_with_zero_output():
     discriminator = Discriminator(2, width=8, depth=1)
     for parameter in discriminator.parameters():
         nn.init.zeros_(parameter)
@@ -18,8 +18,8 @@ def test_contest_of_a_critic_without_an_opinion():
     assert found.discriminator.item() == found.generator.item() == pytest.approx(math.log(2.0))
 
 
-def test_contest_of_the_best_critic_of_two_gaussians():
-    """Codes from N(1, 1), prior N(0, 1): log q / p = z - 1/2. The critic is right with probability Phi(1/2)."""
+def test_adversarial_losses_of_the_best_discriminator_of_two_gaussians():
+    """Codes from N(1, 1), prior N(0, 1): log q / p = z - 1/2. The discriminator is right with probability Phi(1/2)."""
     discriminator = nn.Linear(1, 2)
     with torch.no_grad():
         discriminator.weight.copy_(torch.tensor([[1.0], [0.0]]))

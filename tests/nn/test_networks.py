@@ -90,7 +90,7 @@ def test_the_last_layers_are_linear():
         ("locatello", (1, 64, 64), 0, "latents", 0),
     ],
 )
-def test_refused(net, shape, latents, argument, value):
+def test_invalid_arguments(net, shape, latents, argument, value):
     with raises(argument, value=value):
         build_networks(net, shape, latents)
 

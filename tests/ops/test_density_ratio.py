@@ -18,12 +18,12 @@ def test_all_vanish_at_equality():
     zero = torch.zeros(5)
     loss, accuracy = discriminator_loss(zero, zero)
     assert math.log(2.0) - loss.item() == pytest.approx(0.0, abs=1e-7)  # the Jensen-Shannon divergence
-    assert accuracy.item() == 0.0  # a critic without an opinion is never more right than wrong
+    assert accuracy.item() == 0.0  # a discriminator with zero output is never more right than wrong
     found = {name: of(zero).mean().item() for name, of in GENERATOR_LOSSES.items()}
     assert found == pytest.approx({"non_saturating": math.log(2.0), "minimax": -math.log(2.0), "ratio": 0.0})
 
 
-def test_values_at_the_best_critic():
+def test_values_at_the_best_discriminator():
     """KL(N(1, 1) || N(0, 1)) is 1/2 nat; the Jensen-Shannon divergence by quadrature."""
     x = torch.linspace(-9.0, 10.0, 20_001, dtype=torch.float64)
     p, q = P.log_prob(x).exp(), Q.log_prob(x).exp()
@@ -38,7 +38,7 @@ def test_values_at_the_best_critic():
 
 
 @pytest.mark.parametrize(("shift", "divergence"), [(0.0, 0.0), (1.0, 0.5)])
-def test_a_trained_critic_measures_the_divergence(shift, divergence):
+def test_a_trained_discriminator_measures_the_divergence(shift, divergence):
     """Of two samples of one distribution near 0, and for comparison of N(1, 1) to N(0, 1), half a nat; on new draws."""
     draw = torch.Generator().manual_seed(0)
     with torch.random.fork_rng():

@@ -25,20 +25,20 @@ def table():
     return mean, labels
 
 
-def number(label, n, flavour):
+def number(label, n, term):
     """Where class `label` of n lies, by the moments of n equally likely classes."""
-    if flavour == "xent":
+    if term == "xent":
         return label / (n - 1)
     middle = sum(range(n)) / n
     return (label - middle) / math.sqrt(sum((c - middle) ** 2 for c in range(n)) / n)
 
 
-def by_hand(mean, labels, flavour):
+def by_hand(mean, labels, term):
     mean, labels = mean.tolist(), labels.tolist()
     known = [
-        [(b, number(labels[b][i], n, flavour)) for b in range(BATCH) if labels[b][i] >= 0] for i, n in enumerate(SIZES)
+        [(b, number(labels[b][i], n, term)) for b in range(BATCH) if labels[b][i] >= 0] for i, n in enumerate(SIZES)
     ]
-    if flavour == "cov":
+    if term == "cov":
         total = 0.0
         for i, rows in enumerate(known):
             middle = sum(y for _, y in rows) / len(rows)
@@ -52,13 +52,13 @@ def by_hand(mean, labels, flavour):
         for b, y in rows:
             m = mean[b][i]
             says = 1 / (1 + math.exp(-m))
-            total += (m - y) ** 2 if flavour == "l2" else -y * math.log(says) - (1 - y) * math.log(1 - says)
+            total += (m - y) ** 2 if term == "l2" else -y * math.log(says) - (1 - y) * math.log(1 - says)
     return total / BATCH
 
 
-@pytest.mark.parametrize("flavour", list(LABEL_TERMS))
-def test_term_against_loops(table, flavour):
-    assert LABEL_TERMS[flavour](*table, SIZES).item() == pytest.approx(by_hand(*table, flavour), rel=1e-9)
+@pytest.mark.parametrize("term", list(LABEL_TERMS))
+def test_term_against_loops(table, term):
+    assert LABEL_TERMS[term](*table, SIZES).item() == pytest.approx(by_hand(*table, term), rel=1e-9)
 
 
 def test_places_of_classes():
@@ -72,16 +72,16 @@ def test_places_of_classes():
     assert standardised(torch.zeros(2, 1), (1,)).tolist() == [[0.0], [0.0]]
 
 
-@pytest.mark.parametrize("flavour", list(LABEL_TERMS))
-def test_only_known_labels_and_their_latents_count(table, flavour):
+@pytest.mark.parametrize("term", list(LABEL_TERMS))
+def test_only_known_labels_and_their_latents_count(table, term):
     """No gradient from what is unknown; xent and l2 leave the latents without a factor alone."""
     mean, labels = table
     mean = mean.clone().requires_grad_()
-    (grad,) = torch.autograd.grad(LABEL_TERMS[flavour](mean, labels, SIZES), mean)
+    (grad,) = torch.autograd.grad(LABEL_TERMS[term](mean, labels, SIZES), mean)
     assert (grad[4] == 0).all() and grad[:4].abs().sum() > 0
-    if flavour != "cov":
+    if term != "cov":
         assert grad[0, 1] == 0 and (grad[:, 3:] == 0).all()
-    nothing = LABEL_TERMS[flavour](mean, torch.full_like(labels, -1), SIZES)
+    nothing = LABEL_TERMS[term](mean, torch.full_like(labels, -1), SIZES)
     assert nothing == 0 and not torch.autograd.grad(nothing, mean)[0].any()
 
 
@@ -109,11 +109,11 @@ def test_covariance_is_torchs(table):
     torch.testing.assert_close(off_diagonal_squares(cov), left.square().sum())
 
 
-@pytest.mark.parametrize("flavour", list(LABEL_TERMS))
-def test_many_at_once(table, flavour):
+@pytest.mark.parametrize("term", list(LABEL_TERMS))
+def test_many_at_once(table, term):
     """As in a fleet: mapped over replicas it is the term of each."""
     mean, labels = table
     means, many = torch.stack([mean, 2 * mean, -mean]), torch.stack([labels, labels.flip(0), labels])
-    found = torch.func.vmap(lambda m, y: LABEL_TERMS[flavour](m, y, SIZES))(means, many)
-    expected = [LABEL_TERMS[flavour](m, y, SIZES) for m, y in zip(means, many, strict=True)]
+    found = torch.func.vmap(lambda m, y: LABEL_TERMS[term](m, y, SIZES))(means, many)
+    expected = [LABEL_TERMS[term](m, y, SIZES) for m, y in zip(means, many, strict=True)]
     torch.testing.assert_close(found, torch.stack(expected))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple, final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Setting, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Discriminator
+from unweave.nn.discriminator import Discriminator, log_ratio
 from unweave.nn.settings import Depth, Latents, LikelihoodName, Net, Width
+from unweave.ops.density_ratio import discriminator_loss
 from unweave.ops.divergence import reparametrize
 from unweave.ops.total_correlation import permute_latents
 
@@ -51,13 +51,13 @@ class FactorVAE(Method):
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])
         recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
-        joint_B2 = self.discriminator(p.z_BZ)
-        tc = (joint_B2[:, 0] - joint_B2[:, 1]).mean()
+        tc = log_ratio(self.discriminator, p.z_BZ).mean()
         loss = recon + kl + hyper.gamma * tc
-        discriminator_loss, accuracy = self._discriminator_loss(p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ))
+        codes_2BZ = torch.cat([p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ)])
+        discriminator, accuracy = discriminator_loss(*log_ratio(self.discriminator, codes_2BZ).chunk(2))
         logs = {"loss": loss, "recon": recon, "kl": kl, "tc": tc}
-        logs |= {"discriminator": discriminator_loss, "discriminator_accuracy": accuracy}
-        return Out({"model": loss, "discriminator": discriminator_loss}, logs)
+        logs |= {"discriminator": discriminator, "discriminator_accuracy": accuracy}
+        return Out({"model": loss, "discriminator": discriminator}, logs)
 
     def _permuted(self, batch: Batch, noise: Any, z_BZ: Tensor) -> Tensor:
         """Return a sample of the product of marginals, from the second batch unless `one_batch`."""
@@ -65,10 +65,3 @@ class FactorVAE(Method):
             mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x_other)
             z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps_second"])
         return permute_latents(z_BZ.detach(), noise["perm"])
-
-    def _discriminator_loss(self, joint_BZ: Tensor, product_BZ: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the cross-entropy of the discriminator and its accuracy."""
-        joint_B2, product_B2 = self.discriminator(torch.cat([joint_BZ, product_BZ])).chunk(2)
-        loss = 0.5 * (F.softplus(joint_B2[:, 1] - joint_B2[:, 0]) + F.softplus(product_B2[:, 0] - product_B2[:, 1]))
-        correct = 0.5 * ((joint_B2[:, 0] > joint_B2[:, 1]).float() + (product_B2[:, 1] > product_B2[:, 0]).float())
-        return loss.mean(), correct.mean()

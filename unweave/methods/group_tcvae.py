@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Discriminator
+from unweave.nn.discriminator import Discriminator, log_ratio
 from unweave.nn.grouped import content_and_style, content_size
 from unweave.nn.settings import Content, Latents, LikelihoodName, Net, Width
 from unweave.ops.density_ratio import discriminator_loss
@@ -62,7 +62,7 @@ class GroupTCVAE(Method):
         p = self.autoencoder(images, torch.cat([noise["eps"], noise["eps_pair"]]))
         recon, kl_Z = p.nll_B.mean(), p.kl_BZ.mean(0)
         content_kl, style_kl = kl_Z[: self.content].sum(), kl_Z[self.content :].sum()
-        tc = self._log_ratio(p.z_BZ).mean()
+        tc = log_ratio(self.discriminator, p.z_BZ).mean()
         shared_kl = self._shared_kl(p.mean_BZ, p.logvar_BZ, batch.shared)
         kl = content_kl + style_kl
         loss = recon + kl + hyper.beta * tc + hyper.gamma * shared_kl
@@ -79,16 +79,11 @@ class GroupTCVAE(Method):
         is_shared_BZ = part_Z == shared_B.unsqueeze(1)
         return torch.where(is_shared_BZ, divergence_BZ, 0.0).sum(1).mean()
 
-    def _log_ratio(self, z_BZ: Tensor) -> Tensor:
-        """Return the discriminator's log of q(z) over its factorisation [B]."""
-        logits_B2 = self.discriminator(z_BZ)
-        return logits_B2[:, 0] - logits_B2[:, 1]
-
     def _discriminator_loss(self, z_2BZ: Tensor, keys_B: Tensor) -> tuple[Tensor, Tensor]:
         """Return the cross-entropy of codes against samples of the factorisation, and the accuracy."""
         # Each half is permuted separately: the codes of a pair are not independent.
         product_2BZ = torch.cat([permute_blocks(z_BZ, keys_B, self.level, self.content) for z_BZ in z_2BZ.chunk(2)])
-        return discriminator_loss(*self._log_ratio(torch.cat([z_2BZ, product_2BZ])).chunk(2))
+        return discriminator_loss(*log_ratio(self.discriminator, torch.cat([z_2BZ, product_2BZ])).chunk(2))
 
     def representation(self) -> Representation:
         parts = content_and_style(self.content, self.latents)

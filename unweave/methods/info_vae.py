@@ -11,7 +11,7 @@ from torch import Tensor
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Setting, normal
 from unweave.errors import check_choice, invalid
 from unweave.nn.autoencoder import AutoEncoder
-from unweave.nn.discriminator import Discriminator
+from unweave.nn.discriminator import Discriminator, log_ratio
 from unweave.nn.settings import Latents, LikelihoodName, Net
 from unweave.ops.density_ratio import GENERATOR_LOSSES, discriminator_loss
 from unweave.ops.mmd import KERNELS, unbiased_mmd
@@ -70,7 +70,7 @@ class InfoVAE(Method):
         loss = recon + (1.0 - hyper.alpha) * kl + (hyper.alpha + hyper.lambda_ - 1.0) * divergence
         out = Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, self.divergence: divergence})
         if self.divergence == "adversarial":
-            code_B, prior_B = self._log_ratio(torch.cat([p.z_BZ.detach(), noise["prior"]])).chunk(2)
+            code_B, prior_B = log_ratio(self.discriminator, torch.cat([p.z_BZ.detach(), noise["prior"]])).chunk(2)
             out.losses["discriminator"], out.logs["discriminator_accuracy"] = discriminator_loss(code_B, prior_B)
             out.logs["discriminator"] = out.losses["discriminator"]
         return out
@@ -81,9 +81,4 @@ class InfoVAE(Method):
             return unbiased_mmd(z_BZ, noise["prior"], KERNELS[self.kernel])
         if self.divergence == "stein":
             return stein_surrogate(z_BZ)
-        return GENERATOR_LOSSES["ratio"](self._log_ratio(z_BZ)).mean()
-
-    def _log_ratio(self, z_BZ: Tensor) -> Tensor:
-        """Return the discriminator's log q(z) / p(z) [B]."""
-        logits_B2 = self.discriminator(z_BZ)
-        return logits_B2[:, 0] - logits_B2[:, 1]
+        return GENERATOR_LOSSES["ratio"](log_ratio(self.discriminator, z_BZ)).mean()

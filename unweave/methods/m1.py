@@ -128,5 +128,5 @@ class M1(Method):
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        p = image_loss(self.autoencoder, batch.x, noise)
-        return Out({"model": p.loss}, p.logs)
+        logs, _ = image_loss(self.autoencoder, batch.x, noise)
+        return Out({"model": logs["loss"]}, logs)

@@ -119,5 +119,5 @@ class M1M2(Method):
         self.register_buffer("kl_Z", torch.ones(latents))  # running average; the initial value counts as used
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
-        p = image_loss(self.autoencoder, batch.x, noise)
-        return Out({"model": p.loss}, p.logs, {"kl_Z": self.kl_Z.lerp(p.kl_Z.detach(), MOMENTUM)})
+        logs, kl_Z = image_loss(self.autoencoder, batch.x, noise)
+        return Out({"model": logs["loss"]}, logs, {"kl_Z": self.kl_Z.lerp(kl_Z.detach(), MOMENTUM)})

@@ -153,20 +153,15 @@ def image_noise(shape: Shape, binarize: bool) -> dict[str, Noise]:
     return {"eps": normal("B", "Z")} | ({"pixels": uniform("B", *shape)} if binarize else {})
 
 
-class ImageLoss(NamedTuple):
-    """Loss of a VAE of images, averaged over the batch."""
+def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
+    """Return what to log of that VAE, also the loss, and the KL of each latent in nats.
 
-    loss: Tensor
-    logs: dict[str, Tensor]
-    kl_Z: Tensor  # KL of each latent, in nats
-
-
-def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> ImageLoss:
-    """Return the loss of that VAE, for binary samples of x if there is noise for them."""
+    If there is noise for pixels, the loss is that of binary samples of x.
+    """
     p = autoencoder(binary_sample(x, noise["pixels"]) if "pixels" in noise else x, noise["eps"])
     recon, kl_Z = p.nll_B.mean(), p.kl_BZ.mean(0)
     kl = kl_Z.sum()
-    return ImageLoss(recon + kl, {"loss": recon + kl, "recon": recon, "kl": kl}, kl_Z)
+    return {"loss": recon + kl, "recon": recon, "kl": kl}, kl_Z
 
 
 def image_conditional(net: str, shape: Shape, latents: int, classes: int, likelihood: str) -> ConditionalAutoEncoder:

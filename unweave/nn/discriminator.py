@@ -33,6 +33,12 @@ class Discriminator(nn.Module):
         return at_least_single(self.layers(z_BZ))
 
 
+def log_ratio(discriminator: nn.Module, z_BZ: Tensor) -> Tensor:
+    """Return the discriminator's estimate of log q(z) / p(z) [B], q the first of its two distributions."""
+    logits_B2 = discriminator(z_BZ)
+    return logits_B2[:, 0] - logits_B2[:, 1]
+
+
 class AdversarialLosses(NamedTuple):
     """Losses of a discriminator of codes and prior samples, and of the encoder; means over the batch."""
 
@@ -45,7 +51,6 @@ def adversarial_losses(
     discriminator: nn.Module, code_BZ: Tensor, prior_BZ: Tensor, generator: str = "non_saturating"
 ) -> AdversarialLosses:
     """Return both losses from one pass; each player's gradient is that of its own parameters only."""
-    logits_B2 = discriminator(torch.cat([code_BZ, prior_BZ]))
-    code_B, prior_B = (logits_B2[:, 0] - logits_B2[:, 1]).chunk(2)  # log q(z) / p(z)
+    code_B, prior_B = log_ratio(discriminator, torch.cat([code_BZ, prior_BZ])).chunk(2)
     loss, accuracy = discriminator_loss(code_B, prior_B)
     return AdversarialLosses(loss, GENERATOR_LOSSES[generator](code_B).mean(), accuracy)

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 
-@torch.library.custom_op("unweave::once", mutates_args=())
-def _once(values: Tensor) -> Tensor:
+@torch.library.custom_op("unweave::no_fuse", mutates_args=())
+def _no_fuse(values: Tensor) -> Tensor:
     return values.clone()
 
 
-@_once.register_fake
+@_no_fuse.register_fake
 def _(values: Tensor) -> Tensor:
     return torch.empty_like(values)
 
 
 def no_fuse(values: Tensor) -> Tensor:
     """Return a copy of the values, without a gradient."""
-    return _once(values) if values.dim() else values
+    return _no_fuse(values) if values.dim() else values
