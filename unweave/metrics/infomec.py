@@ -59,11 +59,7 @@ def infomec_scores(
     kept = table._replace(codes=table.codes[:, active])
     information_DK, entropies_K = neighbour_information_matrix(kept, chosen, neighbours=neighbours)
     share_DK = information_DK / entropies_K
-    return {
-        "modularity": concentration(share_DK),
-        "compactness": concentration(share_DK.T),
-        "explicitness": explicit,
-    }
+    return {"modularity": concentration(share_DK), "compactness": concentration(share_DK.T), "explicitness": explicit}
 
 
 def concentration(share: Floats) -> float:

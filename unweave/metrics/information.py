@@ -13,23 +13,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from unweave.errors import check_choice, invalid
-from unweave.metrics.histogram_mi import (
-    Information,
-    bin_table,
-    count,
-    device_of,
-    information_from_counts,
-)
-from unweave.metrics.inputs import (
-    BINS,
-    Array,
-    FactorTypes,
-    Floats,
-    array_error,
-    as_matrix,
-    read_table,
-    varying_factors,
-)
+from unweave.metrics.histogram_mi import Information, bin_table, count, device_of, information_from_counts
+from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, array_error, as_matrix, read_table, varying_factors
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.metric import Metric
 

@@ -30,11 +30,7 @@ LONGER: dict[str, RunSpec] = {  # see docs/reference/methods for the effect
     "m1_m2": {"steps": 200_000, "lr": "linear(1e-3, 0, 100000, 100000)", "batch": 250},
 }
 FULL: RunSpec = {"steps": 60_000, "batch": 100, "log_every": 1000}
-QUICK: RunSpec = {
-    "steps": 1000,
-    "batch": 64,
-    "lr": 1e-3,
-}
+QUICK: RunSpec = {"steps": 1000, "batch": 64, "lr": 1e-3}
 
 
 def runs(scale: str) -> list[RunSpec]:

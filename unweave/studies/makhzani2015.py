@@ -44,10 +44,7 @@ SMALL: tuple[RunSpec, ...] = ({**SEMI, "supervision": HUNDRED}, {**CLUSTER, "clu
 
 NET: RunSpec = {"net": "makhzani", "likelihood": "gaussian"}
 FULL: RunSpec = {"steps": 150_000, "batch": 100, "lr": "linear(5e-4, 0, 150000)", "log_every": 1000}
-SHORTER: RunSpec = {
-    "steps": 60_000,
-    "lr": "linear(5e-4, 0, 60000)",
-}  # for rows without a published mean
+SHORTER: RunSpec = {"steps": 60_000, "lr": "linear(5e-4, 0, 60000)"}  # for rows without a published mean
 DESCENT: RunSpec = {  # the optimizer of the paper, better than Adam with few labels
     "steps": 450_000,
     "optimizer": "sgd",
@@ -55,11 +52,7 @@ DESCENT: RunSpec = {  # the optimizer of the paper, better than Adam with few la
     "clip": 20.0,  # without clipping four of ten runs diverge in the first hundreds of steps
     "init": "normal(0.01)",
 }
-QUICK: RunSpec = {
-    "steps": 400,
-    "batch": 64,
-    "lr": 5e-4,
-}
+QUICK: RunSpec = {"steps": 400, "batch": 64, "lr": 5e-4}
 
 
 def runs(scale: str) -> list[RunSpec]:
