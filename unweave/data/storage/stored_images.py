@@ -12,8 +12,7 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import StoredArrays
-from unweave.data.storage.memmap import memory_limit
-from unweave.data.storage.readahead import select_rows
+from unweave.data.storage.memmap import memory_limit, select_rows
 
 
 class StoredImages(Dataset):

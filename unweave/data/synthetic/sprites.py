@@ -218,14 +218,10 @@ class Sprites(Dataset):
             for name, values in zip(self.factor_names, self.factor_values, strict=True):
                 self.register_buffer(f"{name}_values", torch.tensor(values, dtype=torch.float64), persistent=False)
 
-    def _class_values(self, factors_BK: Tensor) -> Tensor:
-        """Factor values [B, 5], float64, that these classes stand for (only if images are drawn in the batch)."""
-        tables = [self.get_buffer(f"{name}_values") for name in self.factor_names]
-        return torch.stack([table[factors_BK[:, k]] for k, table in enumerate(tables)], dim=1)
-
     def images(self, index_B: Tensor) -> Tensor:
         if self.stored:
             bits_BHW = (self.rows_NH[index_B][..., None] >> self.bit_W) & 1
             return bits_BHW.float()[:, None]
-        values_B5 = self._class_values(self.factors(index_B))
+        factors_BK, tables = self.factors(index_B), [self.get_buffer(f"{name}_values") for name in self.factor_names]
+        values_B5 = torch.stack([table[factors_BK[:, k]] for k, table in enumerate(tables)], dim=1)
         return draw_sprites(values_B5, size=self.side, antialias=self.antialias, outlines_3V2=self.outlines_3V2)

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset
-from unweave.data.storage.memmap import memory_limit
-from unweave.data.storage.readahead import select_rows
+from unweave.data.storage.memmap import memory_limit, select_rows
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
 from unweave.errors import UserError, invalid
 

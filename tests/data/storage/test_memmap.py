@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from unweave.data.storage import readahead
+from unweave.data.storage import memmap
 from unweave.data.storage.memmap import MemmapWriter, open_memmap
 
 
@@ -21,13 +21,13 @@ def store(tmp_path):
 def test_rows_equal_those_of_the_file(store, rows):
     pixels, held = store
     index = torch.from_numpy(np.random.default_rng(1).integers(0, 500, rows))
-    assert np.array_equal(readahead.select_rows(held, index, resident=False).numpy(), pixels[index.numpy()])
+    assert np.array_equal(memmap.select_rows(held, index, resident=False).numpy(), pixels[index.numpy()])
 
 
 def test_a_system_without_madvise(store, monkeypatch):
-    monkeypatch.setattr(readahead, "_madvise", lambda: None)
+    monkeypatch.setattr(memmap, "_madvise", lambda: None)
     pixels, held = store
-    assert np.array_equal(readahead.select_rows(held, torch.tensor([3, 1]), resident=False).numpy(), pixels[[3, 1]])
+    assert np.array_equal(memmap.select_rows(held, torch.tensor([3, 1]), resident=False).numpy(), pixels[[3, 1]])
 
 
 def test_rows_are_aligned_to_pages(store):
@@ -36,7 +36,5 @@ def test_rows_are_aligned_to_pages(store):
 
 def test_a_vmapped_index(store):
     pixels, held = store
-    found = torch.vmap(lambda index: readahead.select_rows(held, index, resident=False))(
-        torch.tensor([[3, 1], [0, 499]])
-    )
+    found = torch.vmap(lambda index: memmap.select_rows(held, index, resident=False))(torch.tensor([[3, 1], [0, 499]]))
     assert np.array_equal(found.numpy(), pixels[[[3, 1], [0, 499]]])
