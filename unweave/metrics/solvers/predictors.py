@@ -6,6 +6,7 @@ Shape letters: N rows, D codes, K factors, V classes, M test rows.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,4 +206,9 @@ def _predict(model: Any, test: Floats) -> Any:
     return model.predict(test) if len(test) else np.zeros(0)
 
 
-_FITS = {"forest": _fit_forest, "lasso": _fit_lasso, "logistic": _fit_logistic, "logistic_cv": _fit_validated}
+_FITS: dict[str, Callable[..., tuple[Floats, Any]]] = {
+    "forest": _fit_forest,
+    "lasso": _fit_lasso,
+    "logistic": _fit_logistic,
+    "logistic_cv": _fit_validated,
+}
