@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple, final
 
-import torch
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, normal
@@ -43,9 +42,7 @@ class AdaMLVAE(Method):
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
 
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
-        x = torch.cat([batch.x, batch.pair])
-        eps = torch.cat([noise["eps"], noise["eps_pair"]])
         changed = batch.changed if self.known_k else None
-        p = pair_pass(self.autoencoder, x, eps, multiply_shared, changed_B=changed, symmetric=self.symmetric)
+        p = pair_pass(self.autoencoder, batch, noise, multiply_shared, changed_B=changed, symmetric=self.symmetric)
         loss, logs = pair_loss(p, hyper.beta)
         return Out({"model": loss}, logs)

@@ -5,12 +5,13 @@ Shape letters: B pairs, Z latents, C channels, H height, W width. 2B is all firs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from unweave.contract import Batch
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.ops.divergence import kl_standard, reparametrize
 from unweave.ops.sharing import Gaussian, pair_divergence, shared_by_count, shared_by_threshold
@@ -28,14 +29,15 @@ class PairPass(NamedTuple):
 
 def pair_pass(
     autoencoder: AutoEncoder,
-    images_2BCHW: Tensor,
-    eps_2BZ: Tensor,
+    batch: Batch,
+    noise: Mapping[str, Tensor],
     merge: Merge,
     *,
     changed_B: Tensor | None,
     symmetric: bool,
 ) -> PairPass:
     """Encode, estimate the shared latents (with the number of changes if given), merge, sample, decode and score."""
+    images_2BCHW, eps_2BZ = torch.cat([batch.x, batch.pair]), torch.cat([noise["eps"], noise["eps_pair"]])
     mean, logvar = autoencoder.posterior(images_2BCHW)
     first, other = zip(mean.chunk(2), logvar.chunk(2), strict=True)
     divergence_BZ = pair_divergence(first, other, symmetric=symmetric).detach()
