@@ -53,14 +53,14 @@ def visible(page):
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", body)))
 
 
-def said(frame):
+def sentences(frame):
     return re.sub(r"\s+", " ", " ".join(ranking_sentences(families(frame), leading_score(frame))))
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
 
 
-def test_summary_is_the_statistics_over_seeds():
+def test_summary_has_statistics_over_seeds():
     frame = sweep()
     found = summary(frame)
     values = frame.loc[frame["beta"] == 2, "mig"]
@@ -94,14 +94,14 @@ def test_settings_that_follow_from_others_are_not_named():
     assert len(summary(made(rows, ["beta", "twice", "lr"])).columns) == 7 + 18
 
 
-def test_each_method_has_settings_of_its_own():
+def test_each_method_has_separate_settings():
     rows = [run(0.1, beta=b, gamma=None) for b in (1, 2)] + [run(0.1, beta=None, gamma=10, method="factor_vae")]
     first, second = families(made(rows, ["beta", "gamma"]))
     assert [g.label.split()[0] for g in first.groups] == ["beta", "beta"]
     assert [g.label for g in second.groups] == [""]
 
 
-def test_numbers_of_steps_are_a_setting_where_they_differ():
+def test_steps_are_a_setting_if_they_differ():
     found = summary(made([run(0.1, steps=100), run(0.2, steps=200)], settings=[]))
     assert found["steps"].tolist() == [100, 200]
 
@@ -109,47 +109,49 @@ def test_numbers_of_steps_are_a_setting_where_they_differ():
 # --- sentences -----------------------------------------------------------------------------------------------------
 
 
-def test_best_setting_and_scatter_are_told():
-    told = said(sweep())
-    assert told.startswith(
+def test_sentences_name_the_best_setting_and_the_variation():
+    text = sentences(sweep())
+    assert text.startswith(
         "Best by median MIG: beta 10 with 0.34, then beta 2 with 0.24. A run of beta 10 is better than a run "
     )
-    assert "is better than a run of beta 2 in 100 %" in told
-    assert "is 0.032 between seeds of one setting and 0.1" in told
-    assert "the setting matters more than the seed" in told
-    assert "the seed matters more than the setting" in said(sweep(step=0.01))
-    assert "about equally" in said(sweep(step=0.0375))
+    assert "is better than a run of beta 2 in 100 %" in text
+    assert "is 0.032 between seeds of one setting and 0.1" in text
+    assert "the setting matters more than the seed" in text
+    assert "the seed matters more than the setting" in sentences(sweep(step=0.01))
+    assert "about equally" in sentences(sweep(step=0.0375))
 
 
-def test_few_runs_are_not_read_into():
-    assert "too few runs to tell which matters more" in said(sweep(seeds=2))
-    once = said(sweep(seeds=1))
-    assert "cannot distinguish a better setting from a luckier seed" in once
-    assert "deviation" not in once and "median" not in once and "is better" not in once
-    assert said(made([run(0.25)])) == "One run has a score: MIG 0.25."
-    assert said(made([run(0.2), run(0.4)])) == "The 2 runs have a median MIG of 0.30, from 0.20 to 0.40."
+def test_sentences_about_few_runs_are_cautious():
+    assert "too few runs to tell which matters more" in sentences(sweep(seeds=2))
+    single = sentences(sweep(seeds=1))
+    assert "cannot distinguish a better setting from a luckier seed" in single
+    assert "deviation" not in single and "median" not in single and "is better" not in single
+    assert sentences(made([run(0.25)])) == "One run has a score: MIG 0.25."
+    assert sentences(made([run(0.2), run(0.4)])) == "The 2 runs have a median MIG of 0.30, from 0.20 to 0.40."
 
 
-def test_level_settings_and_no_scores_at_all():
-    assert "beta 2 and beta 1, equal at 0.30." in said(made([run(0.3, beta=1), run(0.3001, beta=2), run(0.1, beta=3)]))
-    assert said(made([run(math.nan)])).startswith("No run has a score")
-    assert said(made([run(0.5, diverged=3.0)])).startswith("No run has a score")
+def test_sentences_about_equal_settings_and_missing_scores():
+    assert "beta 2 and beta 1, equal at 0.30." in sentences(
+        made([run(0.3, beta=1), run(0.3001, beta=2), run(0.1, beta=3)])
+    )
+    assert sentences(made([run(math.nan)])).startswith("No run has a score")
+    assert sentences(made([run(0.5, diverged=3.0)])).startswith("No run has a score")
 
 
-def test_lower_is_better_where_the_metric_says_so():
+def test_lower_is_better_if_the_metric_declares_it():
     name = "gaussian_total_correlation"
     rows = [run({name: value, "active_dimensions": 3.0}, beta=value) for value in (1.0, 2.0)]
     frame = made(rows, scores=["active_dimensions", name])
     assert leading_score(frame) == name
-    assert "beta 1 with 1.00, then beta 2 with 2.00" in said(frame)
+    assert "beta 1 with 1.00, then beta 2 with 2.00" in sentences(frame)
 
 
-def test_data_sets_are_judged_apart(tmp_path):
+def test_each_data_set_has_its_ranking(tmp_path):
     frame = made([run(0.1 * k, beta=k, data=data, seed=s) for k in (1, 2) for data in "ab" for s in range(3)])
-    told = visible(page_of(frame, tmp_path))
-    assert "On a: Best by median MIG: beta 2" in told
-    assert "On b: Best by median MIG: beta 2" in told
-    assert "beta-VAE on a" in told
+    text = visible(page_of(frame, tmp_path))
+    assert "On a: Best by median MIG: beta 2" in text
+    assert "On b: Best by median MIG: beta 2" in text
+    assert "beta-VAE on a" in text
 
 
 # --- drawings ------------------------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ def test_one_run_has_no_median_and_missing_scores_are_not_drawn():
 
 
 @pytest.mark.parametrize("values", [[0.01, 0.4], [0.8, 0.9], [0.5, 0.5], [0.0, 0.0], [-2.0, -1.0], [30.0, 31.0]])
-def test_axes_hold_all_values(values):
+def test_axis_limits_contain_all_values(values):
     low, high = axis_limits(values)
     assert low <= min(values) <= max(values) < high
     assert axis_limits([0.01, 0.4])[0] == 0.0 < axis_limits([0.8, 0.9])[0]
@@ -186,15 +188,15 @@ def test_axes_hold_all_values(values):
 # --- the page ------------------------------------------------------------------------------------------------------
 
 
-def test_page_is_whole_by_itself_and_the_same_again(tmp_path):
+def test_page_is_self_contained_and_deterministic(tmp_path):
     page = page_of(sweep(), tmp_path)
     assert not re.search(r"""https?://|@import|url\(|<link|(?:src|href)\s*=\s*["']?(?!data:)""", page)
     assert page == page_of(sweep(), tmp_path)
-    told = visible(page)
+    text = visible(page)
     for words in ("15 runs", "1 method", "3 settings", "5 seeds", "0 diverged", "Agreement of the scores", "All runs"):
-        assert words in told
-    assert "0.34 ± 0.03" in told
-    assert "nan" not in told.lower()
+        assert words in text
+    assert "0.34 ± 0.03" in text
+    assert "nan" not in text.lower()
     assert [p.name for p in tmp_path.iterdir()] == ["compare.html"]
 
 
@@ -204,21 +206,21 @@ def test_best_mean_of_each_score_is_marked(tmp_path):
 
 
 def test_agreement_needs_runs_and_scores_that_differ(tmp_path):
-    told = visible(page_of(sweep(), tmp_path))
-    table = told.split("Agreement of the scores")[1].split("The best run")[0]
+    text = visible(page_of(sweep(), tmp_path))
+    table = text.split("Agreement of the scores")[1].split("The best run")[0]
     assert "MIG" in table and "Modularity" in table
     assert "own" not in table  # it is the same for all runs
     assert "Agreement of the scores" not in visible(page_of(sweep(betas=(1, 2), seeds=2), tmp_path))
 
 
 def test_one_run_without_settings_or_scores(tmp_path):
-    told = visible(page_of(made([run(math.nan, diverged=5.0)], settings=[]), tmp_path))
-    assert "× diverged at step 5" in told
-    assert "±" not in told
-    assert "median" not in told
-    told = visible(page_of(made([run({})], settings=[], scores=[]), tmp_path))
-    assert "1 run 1 method 1 setting 1 seed 0 diverged" in told
-    assert "marked" not in told
+    text = visible(page_of(made([run(math.nan, diverged=5.0)], settings=[]), tmp_path))
+    assert "× diverged at step 5" in text
+    assert "±" not in text
+    assert "median" not in text
+    text = visible(page_of(made([run({})], settings=[], scores=[]), tmp_path))
+    assert "1 run 1 method 1 setting 1 seed 0 diverged" in text
+    assert "marked" not in text
 
 
 def test_runs_that_diverged_are_marked(tmp_path):
@@ -268,11 +270,11 @@ def test_best_run_is_shown_with_its_command(tmp_path, monkeypatch):
     rows = [run(0.4, seed=0) | {"run": str(tmp_path / "good")}, run(0.2, seed=1), run(0.3, seed=2, method="vae")]
     page = page_of(made(rows, settings=[]), tmp_path)
     assert page.count("moved through its range") == 3
-    told = visible(page)
-    assert " ".join(trained.config.command()) in told
-    assert "MIG 0.400, the best of 2 runs; the median of its setting is 0.300 over 2 runs." in told
-    assert "The run cannot be shown: " in told
+    text = visible(page)
+    assert " ".join(trained.config.command()) in text
+    assert "MIG 0.400, the best of 2 runs; the median of its setting is 0.300 over 2 runs." in text
+    assert "The run cannot be shown: " in text
     assert not (tmp_path / "good" / "scores.json").exists()
     (tmp_path / "good" / "weights.safetensors").write_bytes(b"")
-    told = visible(page_of(made(rows[:1], settings=[]), tmp_path))
-    assert "The run cannot be shown: run" in told and " ".join(trained.config.command()) in told
+    text = visible(page_of(made(rows[:1], settings=[]), tmp_path))
+    assert "The run cannot be shown: run" in text and " ".join(trained.config.command()) in text

@@ -75,8 +75,8 @@ def test_samples_have_one_class_per_row_and_one_style_per_column():
         assert np.array_equal(pixels, image_grid([list(wanted.numpy())]))
 
 
-def test_samples_are_drawn_from_the_prior_of_the_row_s_class():
-    """A class v has style of mean v / 4 and deviation 0.1; a column is the same draw."""
+def test_samples_come_from_the_prior_of_the_class():
+    """Class v has style with mean v / 4 and standard deviation 0.1; a column is the same draw."""
 
     def from_prior(codes):
         return torch.cat([codes[:, 1:].argmax(1, keepdim=True) / 4 + 0.1 * codes[:, :1], codes[:, 1:]], 1)
@@ -133,7 +133,7 @@ def test_analogies_keep_the_style_and_go_through_the_classes():
 
 
 def test_parts_that_follow_from_the_class_change_with_it():
-    """Coordinate 5 holds the brightness of the left half, which is the class's; pictures are painted after it."""
+    """Coordinate 5 holds the brightness of the left half, which is the class's; images are painted from it."""
 
     def brightness(codes):
         return torch.cat([codes[:, :5], codes[:, 1:5].argmax(1, keepdim=True) / 3], 1)
@@ -145,14 +145,14 @@ def test_parts_that_follow_from_the_class_change_with_it():
     )  # fmt: skip
     (part,) = class_parts(run(what))
     assert np.array_equal(analogies(run(what), part, down=3), analogies(run(), part, down=3))
-    halves = split_code(what.parts)
-    assert (halves.first, halves.second, halves.is_first_Z.tolist()) == (
+    split = split_code(what.parts)
+    assert (split.first, split.second, split.is_first_Z.tolist()) == (
         "class and shade",
         "style",
         [False] + [True] * 5,
     )
     plain = swap_grid(run(), split_code(PARTS), down=2, across=3)
-    assert np.array_equal(swap_grid(run(what), halves, down=2, across=3), plain)
+    assert np.array_equal(swap_grid(run(what), split, down=2, across=3), plain)
 
 
 def test_panel_swaps_class_and_style_and_replaces_the_panel_of_parts():
@@ -167,7 +167,7 @@ def test_panel_swaps_class_and_style_and_replaces_the_panel_of_parts():
     assert len(blind["accuracies"]) == 1
 
 
-def test_many_classes_are_cut_short():
+def test_many_classes_are_truncated():
     what = Representation(look, 42, lambda z: paint(z[:, :2].clamp(0, 1)), parts=(Part("s", 2), Part("c", 40, True)))
     (part,) = class_parts(run(what, "none"))
     assert part.names[:2] == ["0", "1"]
@@ -177,7 +177,7 @@ def test_many_classes_are_cut_short():
 # --- accuracy ------------------------------------------------------------------------------------------------------
 
 
-def test_accuracy_is_counted_on_what_was_not_labelled():
+def test_accuracy_is_measured_on_unlabelled_observations():
     labelled = {int(i) for i in used(run()).table[0]}
     left = [i for i in range(16) if i not in labelled]
     index, labels, held_out = unlabelled(used(run()), 0)
@@ -220,7 +220,7 @@ def test_no_accuracy_without_labels_or_classifier():
     assert class_accuracies(run(KNOWS._replace(classify=None)), 0) == []
 
 
-def test_class_left_in_the_style_is_measured():
+def test_leakage_of_the_class_into_style_is_measured():
     many = HalvesData()
     many.size, many.grid = 400, False
     many.factors = lambda index: torch.stack([index % 4, index // 4 % 4], 1)

@@ -26,7 +26,7 @@ def test_only_codes_of_two_latents_that_can_be_decoded_have_a_map():
     assert not PANEL.render(view(trained(Representation(look, 2)), KNOWS))
 
 
-def test_map_is_decoded_from_low_left_below_to_high_right_above():
+def test_map_is_decoded_from_lower_left_to_upper_right():
     codes = look(HalvesData().images(torch.arange(16))).numpy()
     (low, _), (high, _) = np.percentile(codes, (1, 99), axis=0)
     pixels = decoded_map(trained(), *corners(codes))
@@ -45,7 +45,7 @@ def test_both_axes_have_one_scale():
     width, height = (asked[0].amax(0) - asked[0].amin(0)).tolist()
     assert width == pytest.approx(height) and asked[0].mean(0).tolist() == pytest.approx([1.5, 0.5], abs=1e-5)
     heights = {int(y) for y in re.findall(r"M\d+ (\d+)h0", found["svg"])}
-    assert len(heights) == 4  # what is near the ends of the shorter axis is not left out
+    assert len(heights) == 4  # points near the ends of the shorter axis are included
     assert max(heights) - min(heights) == pytest.approx(FIELD / 3, abs=6)
 
 
@@ -60,7 +60,7 @@ def test_dots_are_coloured_by_the_factor_the_code_knows_best():
     dots = [(int(x), int(y)) for some in places.values() for x, y in some]
     assert all(LEFT <= x <= LEFT + FIELD and 0 <= y <= FIELD for x, y in dots)
     columns = {colour: {int(x) for x, _ in some} for colour, some in places.items()}
-    assert all(len(xs) == 1 for xs in columns.values())  # a class of the left half is one place across
+    assert all(len(xs) == 1 for xs in columns.values())  # a class of the left half has one horizontal position
     ordered = [min(columns[colour]) for colour, _ in found["legend"] if colour in columns]
     assert ordered == sorted(ordered)
 
@@ -92,12 +92,12 @@ def test_without_factors_there_is_one_colour():
     assert nothing["svg"].count("<path") == 1
 
 
-def test_constant_code_leaves_the_map_whole():
+def test_constant_code_has_a_map():
     still = latent_map(trained(SEES._replace(encode=lambda x: torch.zeros(len(x), 2))))
     assert "nan" not in still["svg"]
 
 
-def test_page_of_a_code_of_two(tmp_path):
+def test_page_of_a_code_of_two_latents(tmp_path):
     options = {"net": "small", "latents": 2, "steps": 2, "batch": 4, "device": "cpu"}
     run = uw.train("vae", "digits(size=8)", out=tmp_path / "run", **options)
     page = report([run], tmp_path / "r.html").read_text()

@@ -57,7 +57,7 @@ def test_code_is_split_into_classes_and_the_rest_or_the_first_part_and_the_other
 
 
 def leaky(images):
-    """Sees some of the right half in the left, as a content that is not quite clean."""
+    """Encode a content that depends a little on the right half."""
     codes = look(images)
     return torch.stack([codes[..., 0] + 0.1 * codes[..., 1], codes[..., 1]], -1)
 
@@ -177,7 +177,7 @@ def test_part_without_expected_factors_has_not_collapsed():
     assert said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], expected=(-1, -1, -1)) == ""
 
 
-def test_inactive_parts_by_kl_or_without_one_by_variance():
+def test_inactive_parts_by_kl_or_by_variance():
     assert inactive_parts(trained(), scored(), 0) == {}
     assert inactive_parts(trained(), scored(kl=[3.0, 0.001]), 0) == {
         1: "its latents carry less than 0.01 nats about an image"
@@ -244,7 +244,7 @@ def test_page_of_an_undivided_code_has_no_parts(runs):
         assert words not in page
 
 
-def test_both_on_one_page(runs):
+def test_both_runs_on_one_page(runs):
     page = report([runs / "plain", runs / "grouped"], runs / "both.html").read_text()
     assert page.count("Predicting the group") == 1
     assert "<h4>Swaps</h4>" in page
