@@ -15,6 +15,7 @@ OLD_PATHS = {
     "unweave.cohort": "unweave.training.cohort",
     "unweave.compare": "unweave.evaluation.compare",
     "unweave.encoding": "unweave.evaluation.codes",
+    "unweave.evaluate": "unweave.evaluation.evaluate",
     "unweave.estimator": "unweave.integrations.sklearn",
     "unweave.evidence": "unweave.evaluation.likelihood",
     "unweave.export": "unweave.integrations.export",
@@ -30,10 +31,19 @@ OLD_PATHS = {
 }
 # module -> {old name: new name}
 OLD_NAMES = {
+    "unweave.evaluation.evaluate": {"score_file": "evaluate_npz"},
     "unweave.evaluation.groups": {"content_leak": "content_leakage"},
     "unweave.evaluation.likelihood": {"evidence_nll": "marginal_nll"},
     "unweave.evaluation.prior_match": {"prior_fit": "aggregate_posterior_metrics"},
 }
+
+
+class Package(ModuleType):
+    """The package, in which an old module path such as unweave.evaluate does not replace the function of that name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and name in self.__all__):
+            super().__setattr__(name, value)
 
 
 class OldPathFinder(MetaPathFinder):
@@ -48,6 +58,7 @@ class OldPathFinder(MetaPathFinder):
     def install(cls) -> None:
         """Add the finder before those that search for files, so that a leftover file of an old path is ignored."""
         sys.meta_path.insert(0, cls())
+        sys.modules["unweave"].__class__ = Package
 
 
 class _OldPathLoader(Loader):

@@ -46,7 +46,7 @@ def _supervision() -> list[tuple[str, str]]:
     return [(kind.syntax, first_line(kind)) for kind in SUPERVISION_KINDS]
 
 
-def first_line(cls: type) -> str:
+def first_line(cls: object) -> str:
     """Return the first line of a docstring."""
     return (inspect.getdoc(cls) or "").split("\n")[0]
 

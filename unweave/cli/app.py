@@ -75,9 +75,9 @@ def run_command(call: Callable[[], Any]) -> int:
         error_console.print(f"[red]error:[/red] {_plain(error)}")
         return 2
     except _Stopped as stopped:
-        error = stopped.__cause__
-        error_console.print(_plain(error) or "interrupted")
-        return error.exit_code if isinstance(error, Interrupted) else 130
+        cause = stopped.__cause__
+        error_console.print(_plain(cause) or "interrupted")
+        return cause.exit_code if isinstance(cause, Interrupted) else 130
     except OSError as error:
         name = f"'{error.filename}': " if error.filename else ""
         error_console.print(f"[red]error:[/red] {_plain(name + (error.strerror or str(error)))}")
