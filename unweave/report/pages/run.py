@@ -146,8 +146,8 @@ def comparison_sentences(labels: Sequence[str], scores: Sequence[Mapping[str, fl
 
 def _verdict(title: str, ranked: Sequence[tuple[float, str]]) -> str:
     """Compare runs by one metric; `ranked` are their scores and labels from best to worst."""
-    numbers, (best, label) = [format_number(value) for value, _ in ranked], ranked[0]
-    equal = [other for value, other in ranked if best - value < 0.005]
+    numbers, label = [format_number(value) for value, _ in ranked], ranked[0][1]
+    equal = [other for number, (_, other) in zip(numbers, ranked) if number == numbers[0]]
     if len(equal) > 1:
         return f"{join_words(equal)} have equal {title}: {numbers[0]}."
     if len(ranked) == 2:
