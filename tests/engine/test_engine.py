@@ -15,7 +15,7 @@ from unweave.engine.optim import Moments, Optimizer, clipped, update
 from unweave.engine.program import at_step, initial_state, schedule_row
 
 
-def test_phases_move_in_order_on_batches_of_their_own():
+def test_phases_run_in_order_on_different_batches():
     method, seen = TwoPhases(), []
 
     def watched(key, batch):
@@ -32,7 +32,7 @@ def test_phases_move_in_order_on_batches_of_their_own():
     assert state.moments["b"].mean[0].item() == pytest.approx(0.1 * 2 * (-5.0 - state.params["a"].item()), rel=1e-5)
 
 
-def test_in_one_phase_all_see_the_same_parameters():
+def test_players_of_one_phase_use_the_same_parameters():
     method = TwoPhases()
     method.phases = {}
     state, logs = train_step(program(method), initial_state(method))
@@ -40,7 +40,7 @@ def test_in_one_phase_all_see_the_same_parameters():
     assert state.moments["b"].mean[0].item() == pytest.approx(0.1 * 2 * (-5.0 - 5.0))
 
 
-def test_phases_and_steps_draw_noise_of_their_own():
+def test_phases_and_steps_have_different_noise():
     method, drawn = TwoPhases(), []
     method.forward = lambda *args, phase, own=method.forward: (drawn.append(args[1]["eps"]), own(*args))[1]
     LoopEngine(program(method), initial_state(method)).run(3)
@@ -63,7 +63,7 @@ def test_a_method_is_not_changed_by_training_steps():
 
 
 class Average(uw.Method):
-    """A buffer that follows the weight; the weight falls."""
+    """A buffer that follows a decreasing weight."""
 
     players = {"model": ("weight",)}
 
@@ -78,7 +78,7 @@ class Average(uw.Method):
 
 
 @pytest.mark.parametrize("engine", [LoopEngine, CompiledEngine])
-def test_state_comes_back_out(engine):
+def test_new_state_is_returned(engine):
     """The weight is 0, -0.1, -0.2 at the three steps; the average halves its distance to each."""
     method = Average()
     runner = engine(program(method), initial_state(method))
@@ -107,7 +107,7 @@ def test_each_parameter_has_one_owner():
 
 
 class SharedWeight(uw.Method):
-    """One weight that two players move, each in a phase of its own: up by one, down by the other."""
+    """One weight that two players update in different phases, one upwards and one downwards."""
 
     players = {"up": ("weight",), "down": ("weight",)}
     phases = {"rise": ("up",), "fall": ("down",)}
@@ -123,7 +123,7 @@ class SharedWeight(uw.Method):
 
 @pytest.mark.parametrize("engine", [LoopEngine, CompiledEngine])
 def test_two_players_may_share_a_weight_in_different_phases(engine):
-    """Each with an optimizer memory of its own, and a log of each phase."""
+    """Each player has its own optimizer state, and each phase its log."""
     method = SharedWeight()
     prog = program(method)
     rates = {"up": prog.optimizers["up"], "down": prog.optimizers["down"]._replace(lr=schedule_row(0.03))}
@@ -150,7 +150,7 @@ DESCENTS = [("SGD", {"momentum": momentum}) for momentum in (0.0, 0.9)]
 @pytest.mark.parametrize(("kind", "options"), ADAMS + DESCENTS)
 @pytest.mark.parametrize(("clip", "scale"), [(0.0, 1.0), (0.3, 1.0), (0.0, 1e-8)])
 def test_an_optimizer_is_torchs(kind, options, clip, scale):
-    """Also for gradients of the size of Adam's epsilon, where the place of that matters."""
+    """Also for gradients of the size of Adam's epsilon."""
     torch.manual_seed(0)
     start = [torch.randn(4, 3), torch.randn(5)]
     targets = [[torch.randn_like(p) for p in start] for _ in range(10)]
@@ -205,7 +205,7 @@ def test_each_player_is_clipped_by_itself():
     ],
 )
 def test_the_learning_rate_follows_its_schedule(text, rates):
-    """Of a constant gradient Adam makes steps of exactly the learning rate."""
+    """With a constant gradient, the steps of Adam equal the learning rate."""
     method = Average()
     running, state = program(method, lr=schedule("lr", text)), initial_state(method)
     for rate in rates:
@@ -216,7 +216,7 @@ def test_the_learning_rate_follows_its_schedule(text, rates):
 
 
 class Scheduled(uw.Method):
-    """Logs its hyperparameters."""
+    """A method that logs its hyperparameters."""
 
     class Hyper(NamedTuple):
         first: Annotated[Tensor, uw.HyperParam(1.0, "any")]

@@ -1,4 +1,4 @@
-"""Fleets: which strategies there are, and what a replica needs to share with the others."""
+"""Strategies of fleets, and what replicas must have in common."""
 
 import pytest
 import torch

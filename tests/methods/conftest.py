@@ -1,4 +1,4 @@
-"""What the tests of single methods share: a small problem in double precision, and the VAE's terms written out again.
+"""Shared by the tests of single methods: a small problem in float64, and the terms of the VAE.
 
 Shape letters: B batch, Z latents.
 """
@@ -20,7 +20,7 @@ PIXELS = 8 * 8
 
 
 class Case:
-    """A method on random 8 x 8 images, with a batch, its noise, and every hyperparameter of the test's choice."""
+    """A method on random 8 x 8 images, with a batch and its noise."""
 
     def __init__(self, cls, *, batch=5, latents=3, size=1000, **arguments):
         self.draw = torch.Generator().manual_seed(1)
@@ -60,7 +60,7 @@ class Case:
         return Independent(kinds[type(self.method.autoencoder.likelihood)](output), 3)
 
     def terms(self):
-        """Reconstruction and KL of the batch, one number an observation, from torch.distributions."""
+        """Return reconstruction and KL of each observation, from torch.distributions."""
         q = self.posterior(self.batch.x)
         z = q.mean + q.stddev * self.noise["eps"]
         prior = Independent(Normal(torch.zeros_like(z), 1.0), 1)
@@ -68,7 +68,7 @@ class Case:
         return SimpleNamespace(q=q, z=z, recon_B=recon_B, kl_B=kl_divergence(q, prior))
 
     def fix(self, *, mean, var):
-        """The same posterior for every image and coordinate, and a decoder that predicts 1/2 everywhere."""
+        """Set one posterior for all images and coordinates, and a decoder that predicts 1/2 everywhere."""
         with torch.no_grad():
             for parameter in self.method.autoencoder.parameters():
                 parameter.zero_()
@@ -79,7 +79,7 @@ class Case:
 
 
 class FixedPosterior(nn.Module):
-    """In place of an autoencoder: these posteriors whatever the image, and no reconstruction error."""
+    """Replaces an autoencoder: fixed posteriors and no reconstruction error."""
 
     def __init__(self, mean_BZ, var_BZ):
         super().__init__()
@@ -109,5 +109,5 @@ def fixed_posterior():
 
 @pytest.fixture
 def log2_image():
-    """-log p of any 8 x 8 image when every pixel is said to be 1/2: the Bernoulli loss is 1 bit a pixel."""
+    """-log p of any 8 x 8 image if every pixel is predicted as 1/2: the Bernoulli loss is 1 bit per pixel."""
     return PIXELS * math.log(2.0)

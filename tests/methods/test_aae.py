@@ -17,7 +17,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-6}  # a discriminator's logits are float32
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it was shown: codes and prior as one."""
+    """A discriminator that stores its inputs, codes and prior samples concatenated."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ def out(c, phase):
 @pytest.mark.parametrize("generator", list(GENERATOR_LOSSES))
 @pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
 def test_losses_by_hand(case, encoder, generator):
-    """Section 2: reconstruction; then the discriminator's cross-entropy, and the encoder as a generator against it."""
+    """Section 2: the reconstruction, the discriminator's cross-entropy, and the encoder's loss against it."""
     c = case(AAE, encoder=encoder, generator=generator)
     c.method.discriminator = Discriminator(3, width=20, depth=2).double()
     q, first, second = c.posterior(c.batch.x), out(c, "reconstruction"), out(c, "regularisation")
@@ -83,7 +83,7 @@ def test_the_discriminator_sees_codes_and_the_named_prior(case, prior):
 
 @pytest.mark.parametrize("encoder", ["deterministic", "gaussian"])
 def test_a_class_and_a_style(case, encoder):
-    """With a categorical prior the first coordinates are probabilities, and the last one is unchanged."""
+    """With a categorical prior the first coordinates are probabilities; the last one is unchanged."""
     c = case(AAE, prior="categorical", components=2, encoder=encoder)
     found, mean = c.method.representation(), c.method.autoencoder.posterior(c.batch.x)[0]
     codes = found.encode(c.batch.x)
@@ -95,7 +95,7 @@ def test_a_class_and_a_style(case, encoder):
 
 
 def test_each_phase_updates_its_players(monkeypatch):
-    """And the decoder is not moved by the generator's loss."""
+    """The generator's loss does not update the decoder."""
     method, program = program_on_digits(monkeypatch, AAE, discriminator_width=64)
     assert updated_by_phase(method, program) == {
         "reconstruction": {"autoencoder.encoder", "autoencoder.decoder"},
@@ -103,15 +103,15 @@ def test_each_phase_updates_its_players(monkeypatch):
     }
 
 
-def test_the_generator_moves_the_codes_alone(case):
+def test_the_generator_loss_updates_only_the_encoder(case):
     c = case(AAE)
     last = c.method.autoencoder.encoder[-1]
     by_generator = torch.autograd.grad(out(c, "regularisation").losses["encoder"], last.weight)[0]
     assert by_generator[:3].abs().max() > 0 and by_generator[3:].abs().max() == 0
 
 
-def test_codes_come_to_fill_the_prior(monkeypatch):
-    """Uniform from -1 to 1: the codes' deviations, far from it at first, end near the root of a third."""
+def test_codes_approach_the_uniform_prior(monkeypatch):
+    """Uniform in -1..1: the standard deviations of the codes approach the root of a third."""
     method, logs, images, _ = trained_on_digits(
         monkeypatch, AAE, steps=300, latents=2, prior="uniform", discriminator_width=64
     )
@@ -130,7 +130,7 @@ def draws(prior, count, seed):
 
 @pytest.mark.parametrize("prior", ["mixture", "swiss_roll"])
 def test_codes_take_the_shape_of_the_prior(monkeypatch, prior):
-    """Nearer to it, and nearer to its draws, than a normal distribution with its mean and covariance."""
+    """Codes are closer to the prior than samples of a normal distribution with its mean and covariance."""
     recipe = {
         "batch_norm": True,
         "discriminator_steps": 3,
@@ -157,8 +157,8 @@ def test_codes_take_the_shape_of_the_prior(monkeypatch, prior):
     assert astray(codes) < 0.55 * astray(like)  # 0.37 and 0.23 here; 0.18 and 0.44 the ends of three starts
 
 
-def test_every_adversarial_losses_is_a_phase(case):
-    """On a batch of its own, after one move of the reconstruction; all are the same game."""
+def test_every_repetition_is_a_phase(case):
+    """Each repetition is a phase with its own batch; all have the same losses."""
     c = case(AAE, discriminator_steps=3)
     discriminator_steps = ["regularisation", "regularisation_2", "regularisation_3"]
     assert list(c.method.phases) == ["reconstruction", *discriminator_steps]
@@ -168,8 +168,8 @@ def test_every_adversarial_losses_is_a_phase(case):
     assert list(case(AAE).method.phases) == list(AAE.phases)  # one unless more are asked for
 
 
-def test_a_normalised_encoder_goes_by_the_batch(case):
-    """As it learns; the running averages it goes by afterwards come from the reconstruction's batches."""
+def test_a_normalised_encoder_uses_the_moments_of_the_batch(case):
+    """In training; the running averages used afterwards come from the batches of the reconstruction phase."""
     c = case(AAE, batch_norm=True)
     c.method.discriminator = Recorder()
     first, second = out(c, "reconstruction"), out(c, "regularisation")

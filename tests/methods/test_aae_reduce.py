@@ -29,7 +29,7 @@ def test_reconstruction_by_hand(labels):
 
 
 @pytest.mark.parametrize("labels", [(4,), ()])
-def test_the_style_alone_is_held_to_the_normal_prior(labels):
+def test_only_the_style_is_drawn_to_the_normal_prior(labels):
     c = Headed(AAEReduce, labels=labels, clusters=4)
     style, logits = c.raw(c.batch.x + 0.5 * c.noise["input"])
     classes, method = logits.softmax(1), c.method
@@ -51,8 +51,8 @@ def test_classification_by_hand():
     torch.testing.assert_close(c.out("classification", sigma=0.5).losses["classifier"], -right.log().mean())
 
 
-def test_places_apart_cost_nothing_and_close_ones_are_pushed_away():
-    """3-4-5: of the distances 5, 1 and sqrt(18) only those under 4.5 cost."""
+def test_only_close_cluster_heads_repel_each_other():
+    """Of the distances 5, 1 and sqrt(18), only those below 4.5 are penalised."""
     places = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], requires_grad=True)
     cost = repulsion(places, torch.tensor(4.5))
     assert cost.item() == pytest.approx(3.5 + 4.5 - 18**0.5)
@@ -106,7 +106,7 @@ def test_user_errors():
 
 
 def test_two_numbers_hold_the_digit(monkeypatch):
-    """100 labels; the nearest centre of a digit in the plane names it, where guessing is right in 1 of 10."""
+    """With 100 labels the nearest centre predicts the digit; random predictions are correct in 1 of 10 cases."""
     method, _, images, digits = trained_on_digits(monkeypatch, AAEReduce, FACTOR, steps=250)
     found = method.representation()
     with torch.no_grad():

@@ -17,7 +17,7 @@ def codes(c, x, sigma):
 
 
 def test_reconstruction_by_hand():
-    """Images with noise are encoded, the clean ones are to come out."""
+    """Images with noise are encoded; the reconstruction is compared with the clean images."""
     c = Headed(AAESemi)
     style, classes = codes(c, c.batch.x, 0.5)
     out = c.out("reconstruction", sigma=0.5)
@@ -52,7 +52,7 @@ def test_classification_by_hand():
     assert out.logs["accuracy"].item() == pytest.approx((classes.argmax(1) == labels).double().mean().item())
 
 
-def test_unknown_labels_take_no_part():
+def test_unknown_labels_are_ignored():
     c = Headed(AAESemi)
     whole = c.out("classification", sigma=0.0)
     c.batch = c.batch._replace(labels=torch.where(torch.arange(6)[:, None] < 3, c.batch.labels, -1))

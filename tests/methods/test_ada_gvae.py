@@ -54,7 +54,7 @@ def test_threshold_is_half_way_between_smallest_and_largest():
 
 
 def test_equal_divergences_share_nothing():
-    """Nothing lies below a threshold that all are on; for a pair of equal posteriors sharing would change nothing."""
+    """No divergence is below the threshold; for equal posteriors sharing would have no effect."""
     assert not shared_by_threshold(torch.full((2, 4), 0.7)).any()
     assert not shared_by_threshold(torch.zeros(2, 4)).any()
 

@@ -29,14 +29,14 @@ def test_by_hand(case, log2_image):
 
 
 def test_the_distance_is_of_the_batch_mean(case, fixed_posterior):
-    """Two observations with KL 0 and 4 have a mean of 2: at capacity 2 nothing is to pay."""
+    """Two observations with KL 0 and 4 have a mean of 2: at capacity 2 the penalty is zero."""
     c = case(AnnealedVAE, batch=2, latents=1)
     c.method.autoencoder = fixed_posterior([[0.0], [math.sqrt(8.0)]], [[1.0], [1.0]])
     assert c.out(step=1, gamma=30.0, c_max=2.0, anneal_steps=1.0).losses["model"].item() == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(("c_max", "sign"), [(1.0, 1.0), (100.0, -1.0)])
-def test_the_kl_is_pulled_to_the_capacity_from_both_sides(case, fixed_posterior, c_max, sign):
+def test_the_kl_is_drawn_to_the_capacity_from_both_sides(case, fixed_posterior, c_max, sign):
     c = case(AnnealedVAE, batch=1, latents=1)
     c.method.autoencoder = fixed_posterior([[3.0]], [[1.0]])  # KL 4.5
     loss = c.out(step=1, gamma=2.0, c_max=c_max, anneal_steps=1.0).losses["model"]

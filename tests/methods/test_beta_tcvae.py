@@ -65,7 +65,7 @@ def test_with_all_weights_1_it_is_the_vae(case, estimator):
 
 
 def test_by_hand(case, log2_image):
-    """One posterior for all: q(z) is it and factorises, so MSS says 0 and MWS its offset (Z - 1) log N."""
+    """All posteriors are equal, so q(z) factorises: the estimate of MSS is 0, that of MWS the offset (Z - 1) log N."""
     hyper = {"alpha": 1.0, "beta": 5.0, "gamma": 1.0}
     stratified = case(BetaTCVAE, size=SIZE, estimator="mss").fix(mean=1.0, var=4.0).out(**hyper)
     assert stratified.logs["tc"].item() == pytest.approx(0.0, abs=1e-5)

@@ -30,7 +30,7 @@ def test_by_hand(case, log2_image):
     assert out.losses["model"].item() == pytest.approx(log2_image + 21.0)
 
 
-def test_white_means_cost_nothing_wherever_they_lie(case, fixed_posterior):
+def test_uncorrelated_unit_means_have_no_penalty(case, fixed_posterior):
     assert penalty(case, fixed_posterior, WHITE, lambda_od=5.0, lambda_d=7.0) == pytest.approx(0.0)
     assert penalty(case, fixed_posterior, WHITE + 9.0, lambda_od=5.0, lambda_d=7.0) == pytest.approx(0.0)
 

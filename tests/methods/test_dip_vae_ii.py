@@ -40,7 +40,7 @@ def test_variances_of_means_and_of_posteriors_add_up(case, fixed_posterior):
 
 
 def test_posterior_variances_enter_the_diagonal_only(case, fixed_posterior):
-    """With weight on the off-diagonal entries alone they make no difference, however unequal."""
+    """With weight only on off-diagonal entries they have no effect."""
     means = np.random.default_rng(0).normal(size=(6, 2))
     weights = {"lambda_od": 5.0, "lambda_d": 0.0}
     narrow, wide = (penalty(case, fixed_posterior, means, v, **weights) for v in (0.1, [3.0, 0.5]))

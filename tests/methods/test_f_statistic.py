@@ -60,7 +60,7 @@ def test_the_scale_of_a_coordinate_does_not_matter():
     assert loss(method, groups, [0, 1, 2, 3]).losses["model"].item() == pytest.approx(before, rel=1e-9)
 
 
-def test_only_the_best_coordinates_are_pulled():
+def test_only_the_best_coordinates_have_a_gradient():
     method, groups = make(d=1, latents=3)
     pair = groups[:2]
     out = method(Batch(groups=pair, group_id=torch.tensor([0, 1])), {}, (), torch.tensor(0))
@@ -68,7 +68,7 @@ def test_only_the_best_coordinates_are_pulled():
     assert (grad.abs().sum(1) > 0).sum() == 1
 
 
-def test_classes_that_are_one_have_nothing_to_learn_from():
+def test_batches_of_one_class_have_zero_loss():
     method, groups = make()
     out = loss(method, groups, [7, 7, 7, 7])
     assert out.losses["model"] == 0 and out.logs["probability"].isfinite()

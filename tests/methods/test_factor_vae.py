@@ -13,7 +13,7 @@ from unweave.ops.total_correlation import permute_latents
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it was shown: the scored sample, then its own two as one."""
+    """A discriminator that stores its inputs: the codes, then codes and permuted codes concatenated."""
 
     def __init__(self):
         super().__init__()
@@ -53,7 +53,7 @@ def test_losses_are_equation_2_and_algorithm_2(case, one_batch):
 
 
 def test_by_hand(case, log2_image):
-    """A discriminator with zero output: no total correlation, log 2 for each answer, never more right than wrong."""
+    """A discriminator with zero output: the total correlation is 0, the loss log 2, and the accuracy 0."""
     c = case(FactorVAE).fix(mean=1.0, var=4.0)
     for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)

@@ -104,7 +104,7 @@ class Plain(torch.nn.Module):
 
 
 def test_it_is_the_method_m2():
-    """The same networks in both: their losses differ by how each weighs its two batches, and in nothing else."""
+    """With equal networks, the losses of both methods differ only in the weights of the two batches."""
     c, share, alpha = Case(), 50 / 1000, 0.3
     model, m2 = c.method.autoencoder, M2(c.method_info, net="small", latents=2).double()
     m2.autoencoder.classifier = Plain(lambda x: model.q["q_y"](model._given(x)))
@@ -158,7 +158,7 @@ def test_equal_samples_count_as_one():
 
 
 def test_unknown_labels_make_a_row_unlabelled():
-    """With no label known the labelled term is the bound of the unlabelled one, and nothing is to classify."""
+    """Without known labels the labelled term is the bound of the unlabelled one."""
     c = Case(classes=[[-1]] * BATCH)
     c.batch = c.batch._replace(labelled=c.batch.x)
     c.noise["eps_labelled"] = c.noise["eps"]
@@ -168,7 +168,7 @@ def test_unknown_labels_make_a_row_unlabelled():
 
 
 def test_accuracy_is_of_the_labels_that_are_known():
-    """Over all of them together, as `classify` tells them: from the image, not from the other label."""
+    """The accuracy over all labels is that of `classify`, which does not use the other label."""
     graph = "q(i|x) q(l|i,x) q(z|x); p(x|i,l,z); labels: i, l; z: normal"
     c = Case(labels=(2, 5), classes=[[0, 4]] * BATCH, graph=graph)
     guess = torch.stack([p.argmax(1) for p in c.method.classify(c.batch.labelled)], 1)

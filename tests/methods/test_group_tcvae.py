@@ -32,7 +32,7 @@ def paired(case):
 
 
 class Recorder(nn.Module):
-    """A discriminator that keeps what it was shown."""
+    """A discriminator that stores its inputs."""
 
     def __init__(self):
         super().__init__()
@@ -90,7 +90,7 @@ def test_shared_kl_of_two_pairs_by_hand(case, fixed_posterior):
         assert (out.losses["model"] - without.losses["model"]).item() == pytest.approx(2.0 * expected)
 
 
-def test_what_is_shared_is_drawn_together_and_the_rest_left_alone(case, fixed_posterior):
+def test_only_shared_parts_are_drawn_together(case, fixed_posterior):
     """The sign of the last term: down its gradient the shared means approach each other; as printed they would flee."""
     c = case(GroupTCVAE, batch=2, latents=2)
     c.method.autoencoder = fixed_posterior([[0, 0], [0, 0], [1, 5], [5, -1]], np.ones((4, 2)))
@@ -105,7 +105,7 @@ def test_what_is_shared_is_drawn_together_and_the_rest_left_alone(case, fixed_po
 
 
 def test_by_hand(paired, log2_image):
-    """All posteriors N(1, 4) and a discriminator with zero output: nothing but the VAE's loss is left."""
+    """With posteriors N(1, 4) and a discriminator with zero output, the loss is that of the VAE."""
     c = paired().fix(mean=1.0, var=4.0)
     for parameter in c.method.discriminator.parameters():
         nn.init.zeros_(parameter)

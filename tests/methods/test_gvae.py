@@ -56,7 +56,7 @@ def test_loss_is_the_groups_elbo(grouped, per_member):
 
 
 def test_by_hand(grouped, log2_image):
-    """All posteriors N(1, 4): the content's is the same, told once for three images."""
+    """All posteriors are N(1, 4): the group posterior is equal, and counts once for three images."""
     out = grouped().fix(mean=1.0, var=4.0).out(beta=10.0)
     each = 2.0 - math.log(2.0)
     assert out.logs["content_kl"].item() == pytest.approx(CONTENT * each)
@@ -72,10 +72,10 @@ def test_encoding_a_group_averages_its_content(grouped):
     torch.testing.assert_close(codes[:, CONTENT:], own[:, CONTENT:])
 
 
-def test_style_of_one_member_leaves_the_others_alone(case, fixed_posterior):
+def test_the_style_of_a_member_does_not_affect_the_others(case, fixed_posterior):
     """Of one group of two: the content mean reaches both by half, a style mean only its owner.
 
-    The KL per image is 1/4 (c^2 + s_1^2 + s_2^2) + constants with c = (1 + 3) / 2 told once.
+    The KL per image is 1/4 (c^2 + s_1^2 + s_2^2) + constants with c = (1 + 3) / 2 counted once.
     """
     c = case(GVAE, latents=2, content=1)
     c.batch, c.noise = Batch(groups=torch.zeros(1, 2, 1, 8, 8)), {"eps": torch.zeros(1, 2, 2).double()}

@@ -107,7 +107,7 @@ def test_only_the_adversary_has_a_discriminator(case):
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 def test_the_divergence_pulls_codes_to_the_prior(case, fixed_posterior, divergence):
-    """Codes three to the right of the prior: a step down the divergence takes their mean back."""
+    """Codes are shifted by 3 from the prior: a step along the negative gradient reduces their mean."""
     c = case(InfoVAE, divergence=divergence, batch=64)
     c.method.autoencoder = fixed_posterior([[3.0] * 3] * 64, [[1.0] * 3] * 64)
     if divergence == "adversarial":  # the best discriminator of N(3, 1) and N(0, 1): log q / p = 3 sum_j z_j - 13.5

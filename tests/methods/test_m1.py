@@ -117,7 +117,7 @@ def test_the_second_stage_learns_what_the_codes_hold(classifier, tmp_path):
     assert uw.class_error(run) == {"place": 0.0}
 
 
-def test_the_second_stage_among_others_is_the_second_stage_alone(tmp_path):
+def test_the_second_stage_of_a_fleet_equals_that_of_a_single_run(tmp_path):
     given = dict(method="m1", data="digits", supervision="labels(n=20)", net="small", latents=3, steps=6, batch=4)
     runs = [{**given, "seed": seed, "device": "cpu"} for seed in (0, 1)]
     together = uw.fit(runs, out=tmp_path / "many", strategy="batched")

@@ -118,7 +118,7 @@ def test_weights_from_before_there_was_a_choice_use_all_coordinates(method):
     assert method.upper.nll.used_Z.tolist() == [1.0] * CODES
 
 
-def test_the_first_stage_keeps_account_of_what_each_coordinate_tells(batch):
+def test_the_first_stage_averages_the_kl_of_each_coordinate(batch):
     first = M1M2(INFO, latents=CODES, net="small").double()
     noise = {"eps": torch.randn(BATCH, CODES, dtype=torch.float64)}
     mean, logvar = first.autoencoder.posterior(batch.x)
@@ -153,7 +153,7 @@ def test_two_stages_learn_from_few_labels_and_load(tmp_path):
     assert uw.predict(uw.load(tmp_path / "run", data=data)).equals(uw.predict(run))
 
 
-def test_the_second_stage_among_others_is_the_second_stage_alone(tmp_path):
+def test_the_second_stage_of_a_fleet_equals_that_of_a_single_run(tmp_path):
     given = dict(method="m1_m2", data="digits", supervision="labels(n=20)", net="small", latents=3, steps=6, batch=4)
     runs = [{**given, "seed": seed, "device": "cpu", "style": 2, "binarize": True} for seed in (0, 1)]
     together = uw.fit(runs, out=tmp_path / "many", strategy="batched")

@@ -118,7 +118,7 @@ def test_alpha_and_decay_weigh_their_terms():
     assert (case.out(alpha=0.0, decay=2.0).losses["model"] - loss).item() == pytest.approx(2.0 * prior / case.size)
 
 
-def test_where_all_are_labelled_the_others_count_nothing():
+def test_unlabelled_images_have_no_weight_if_all_are_labelled():
     case = Case(size=50, labelled=50)
     assert case.out().losses["model"] == case.out(x=torch.zeros_like(case.batch.x)).losses["model"]
 

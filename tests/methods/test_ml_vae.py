@@ -43,7 +43,7 @@ def test_product_is_the_normalised_product_of_the_densities():
 
 
 def test_evidence_accumulates():
-    """G equal posteriors have one G-th of the variance, however small it is; one alone is itself."""
+    """G equal posteriors have one G-th of the variance, and one posterior is unchanged."""
     for logvar in (-40.0, 0.0, 3.0):
         mean, group = product_of_gaussians(torch.full((5,), 7.0), torch.full((5,), logvar), 0)
         assert mean.item() == pytest.approx(7.0) and group.item() == pytest.approx(logvar - math.log(5.0), rel=1e-6)

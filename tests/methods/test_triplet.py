@@ -40,7 +40,7 @@ def test_loss_by_its_definition(sphere, margin):
     assert torch.allclose(method.representation().encode(batch.x), points[0])
 
 
-def test_what_is_far_enough_is_left_alone():
+def test_negatives_beyond_the_margin_have_no_gradient():
     method, batch = make()
     far = out(method, batch._replace(positive=batch.x), margin=0.0)
     (grad,) = torch.autograd.grad(far.losses["model"], [method.embedding.encoder[-1].weight])

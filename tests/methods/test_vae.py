@@ -36,7 +36,7 @@ def test_the_loss_bounds_the_likelihood(case):
 
 
 def test_the_sample_lets_gradients_through(case):
-    """Reparametrised: the reconstruction error alone moves the encoder."""
+    """Reparametrised: the reconstruction error has a gradient for the encoder."""
     c = case(VAE)
     grad = torch.autograd.grad(c.out().logs["recon"], c.method.autoencoder.encoder[-1].bias)[0]
     assert (grad != 0).all()

@@ -32,7 +32,7 @@ def test_running_averages_have_no_gradient_and_are_not_written():
 
 
 def test_standardised_logits_cannot_collapse():
-    """Whatever is added to one class, or multiplied into it, changes nothing."""
+    """Adding a constant to the logits of a class, or scaling them, has no effect."""
     norm, logits = BatchNorm(3, gain=SHARPNESS, shift=False), draws(50, 3)
     plain, _ = norm.batch(logits)
     pushed, _ = norm.batch(logits * torch.tensor([1.0, 5.0, 1.0]) + torch.tensor([100.0, 0.0, 0.0]))
@@ -41,7 +41,7 @@ def test_standardised_logits_cannot_collapse():
     torch.testing.assert_close(plain.std(0, correction=0), torch.full((3,), 3.0), rtol=1e-4, atol=0)
 
 
-def test_ten_equally_common_classes_can_be_told_with_certainty_from_the_start():
+def test_ten_equally_common_classes_have_confident_initial_logits():
     found, _ = BatchNorm(10, gain=SHARPNESS, shift=False).batch(torch.eye(10).repeat(3, 1))
     assert found.softmax(1).max(1).values.min() > 0.999
 
@@ -63,7 +63,7 @@ def test_every_dense_layer_but_the_last_is_normalised(net):
     torch.testing.assert_close(normed(x[:3]), normed(x)[:3])  # after training each image is by itself
 
 
-def test_nothing_is_normalised_unless_asked():
+def test_layers_are_normalised_only_on_request():
     torch.manual_seed(0)
     encoder = build_networks("makhzani", (1, 8, 8), 6)[0]
     normed, x = BatchNormEncoder(encoder, hidden=False), torch.rand(5, 1, 8, 8)

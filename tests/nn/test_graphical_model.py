@@ -135,7 +135,7 @@ def test_faces_of_which_some_is_known():
 
 
 def test_rows_do_not_know_of_each_other():
-    """A row's estimate is its own, whatever is observed beside it."""
+    """The estimate of a row does not depend on the other rows."""
     c = Case(PAIR, (2, 3))
     eps = c.draw(torch.randn, 1, 2, 2)
     mixed = c.estimate([[1, -1], [-1, 2]], eps=eps)
@@ -165,7 +165,7 @@ def spread(samples):
 
 
 def test_importance_sampling_converges():
-    """With the label caused by a Gaussian the labelled term is an integral; more samples come closer to it."""
+    """If the label depends on a Gaussian, the labelled term is an integral, which more samples approximate better."""
     c = Case(AFTER, (3,))
     with torch.no_grad():
         exact = torch.stack([torch.stack(integrals(c, row, y)) for row, y in enumerate((0, 2))], 1)
@@ -202,7 +202,7 @@ def test_unobserved_rows_integrate_too():
 
 @pytest.mark.parametrize("label", [-1, 1])
 def test_sampled_classes_have_the_enumerated_value(label):
-    """The relaxation is of the gradient alone: averaged over samples the terms are those of the sum over all states."""
+    """Only gradients are relaxed: the terms, averaged over samples, equal the sum over all states."""
     observed = [[label]] * 2
     exact = Case(CLASSES, (2,)).estimate(observed)
     c = Case(CLASSES, (2,), discrete="relaxed")
@@ -213,7 +213,7 @@ def test_sampled_classes_have_the_enumerated_value(label):
 
 
 def test_sampled_classes_pass_gradients_on():
-    """From the image's likelihood alone into the factor of every sampled class."""
+    """The image's likelihood has a gradient for the factor of every sampled class."""
     c = Case(CLASSES, (2,), discrete="relaxed")
     nll = c.estimate([[-1], [-1]], pick=c.draw(torch.rand, 1, 2, 5)).nll_B.sum()
     for name in ("q_a", "q_b"):
@@ -237,7 +237,7 @@ def test_samples_that_are_worth_it():
 
 
 def test_a_label_below_one_that_is_drawn_needs_samples():
-    """Of one draw of i the weight is always one, whatever l is; of more, the mean comes closer to the sum."""
+    """With one sample of i the weight is one; with more samples, the mean approaches the sum."""
     summed, c = Case(PAIR, (2, 3), batch=1), Case(PAIR, (2, 3), batch=1, discrete="relaxed")
     exact, image, errors = summed.estimate([[-1, 2]], eps=torch.zeros(1, 1, 2).double()).kl_B.item(), c.x, {}
     with torch.no_grad():
@@ -268,7 +268,7 @@ def test_code_and_labels_in_its_place():
 
 
 def test_what_follows_from_a_changed_code():
-    """Telling a class in the code is telling it to the encoder, where only what is not read off the image needs it."""
+    """Changing a class in a code updates the variables that depend on it and not on the image."""
     text = "q(s|l,i) q(t|s) q(r|x) q(l|x) q(i|x); p(x|r,l,i,t); labels: i, l; r: normal(2), s: normal(3), t: normal(1)"
     c = Case(text, (2, 4))
     code = c.model.encode(c.x)
@@ -284,7 +284,7 @@ def test_what_follows_from_a_changed_code():
 
 
 def test_draws_from_a_learned_prior():
-    """Standard draws become draws of p given the class and what was drawn before; what has no p of its own stays."""
+    """Standard normal samples become samples of p given the class and earlier variables; the others are unchanged."""
     text = "q(w|x) q(y|x) q(z|x) q(r|x); p(x|r,w) p(w|z) p(z|y); labels: y; w: normal(1), z: normal(2), r: normal(2)"
     c = Case(text, (3,))
     code = torch.cat([c.draw(torch.randn, 2, 1), torch.eye(3).double()[[2, 0]], c.draw(torch.randn, 2, 4)], 1)
@@ -299,7 +299,7 @@ def test_draws_from_a_learned_prior():
     assert kept.learned == [] and torch.equal(kept.from_prior(code[:, :5]), code[:, :5])
 
 
-def test_a_variable_that_depends_on_nothing():
+def test_a_variable_without_parents():
     c = Case("q(c) q(z|x,c); p(x|c,z); labels: c; z: normal(1)", (3,))
     assert c.estimate([[-1], [0]], eps=c.draw(torch.randn, 1, 2, 1)).kl_B.isfinite().all()
     assert c.model.encode(c.x).shape == (2, 4)

@@ -132,7 +132,7 @@ def test_makhzani_has_two_hidden_layers_of_1000_each_way():
 
 
 @pytest.mark.parametrize("net", NETWORKS)
-def test_weights_start_normal_where_told(net):
+def test_normal_initial_weights(net):
     torch.manual_seed(0)
     with weight_init("normal(0.02)"):
         pair, discriminator = build_networks(net, (3, 32, 32), 10), Discriminator(10)

@@ -1,4 +1,4 @@
-"""The evidence by annealed importance sampling, where it is known."""
+"""Annealed importance sampling against known marginal likelihoods."""
 
 import math
 
@@ -46,7 +46,7 @@ def test_the_weights_have_no_bias():
 
 
 def test_without_the_way_between_it_is_importance_sampling_from_the_prior():
-    """One temperature: the weight of a chain is the likelihood of where it starts."""
+    """One temperature: the weight of a chain is the likelihood at its initial position."""
     log_likelihood, x_BX, _ = linear_gaussian(1.0)
     weights = annealed_log_weights(lambda z: log_likelihood(z, x_BX), (5, 3), KEY, steps=1)
     starts = []
@@ -55,7 +55,7 @@ def test_without_the_way_between_it_is_importance_sampling_from_the_prior():
 
 
 def test_longer_chains_are_closer():
-    """Where the posterior is narrow, the prior alone misses it by nats."""
+    """For a narrow posterior, sampling from the prior is wrong by nats."""
     errors = []
     for steps in (1, 10, 200):
         found, true = estimate(0.3, chains=16, steps=steps)
@@ -73,6 +73,6 @@ def test_temperatures_go_from_0_to_1():
 
 
 def test_a_chain_that_falls_off_stays_where_it_was():
-    """A likelihood that is no number out there is a place nobody moves to."""
+    """Transitions to positions with a NaN likelihood are rejected."""
     weights = annealed_log_weights(lambda z: torch.log(1.0 - z.square().sum(1) / 25.0), (64, 2), KEY, steps=50)
     assert weights.isfinite().all()

@@ -1,4 +1,4 @@
-"""The incomplete beta function against scipy, its derivative against differences, alone and mapped."""
+"""The incomplete beta function against scipy and its derivative against differences, with and without vmap."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_derivative(a, b):
     torch.testing.assert_close(analytic, numerical.detach(), rtol=1e-6, atol=1e-8)
 
 
-def test_under_vmap_as_alone():
+def test_vmap_gives_the_same_values():
     x = torch.rand(3, 7, dtype=torch.float64)
     grad = torch.func.grad(lambda row: betainc(0.5, 4.0, row).log().sum())
     torch.testing.assert_close(torch.vmap(grad)(x), torch.stack([grad(row) for row in x]))

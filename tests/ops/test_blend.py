@@ -1,4 +1,4 @@
-"""Pictures of colours times layers: the kernel, by Triton's interpreter, draws what the plain form draws."""
+"""Images of colours times layers: the interpreted Triton kernel equals the tensor form."""
 
 from __future__ import annotations
 

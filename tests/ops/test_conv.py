@@ -1,4 +1,4 @@
-"""The patch form of a convolution against torch's own, forward and backward."""
+"""Convolutions by patches against those of torch, forward and backward."""
 
 import pytest
 import torch

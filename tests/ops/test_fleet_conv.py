@@ -1,4 +1,4 @@
-"""Convolutions with a replica axis against torch's own, one model at a time; the kernels against the plain form."""
+"""Convolutions with a replica axis against those of torch for each model, and the kernels against patches."""
 
 from __future__ import annotations
 

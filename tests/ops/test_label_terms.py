@@ -17,7 +17,7 @@ LATENTS, BATCH = 5, 7
 
 @pytest.fixture
 def table():
-    """Means [B, Z] and labels [B, L], four of them unknown, one row of which knows nothing."""
+    """Means [B, Z] and labels [B, L], of which four are unknown, three of them in one row."""
     draw = torch.Generator().manual_seed(0)
     mean = 2.0 * torch.randn(BATCH, LATENTS, generator=draw, dtype=torch.float64)
     labels = torch.stack([torch.randint(n, (BATCH,), generator=draw) for n in SIZES], dim=1)
@@ -26,7 +26,7 @@ def table():
 
 
 def number(label, n, term):
-    """Where class `label` of n lies, by the moments of n equally likely classes."""
+    """Return the target of class `label` of n, from the moments of n equally likely classes."""
     if term == "xent":
         return label / (n - 1)
     middle = sum(range(n)) / n
@@ -74,7 +74,7 @@ def test_places_of_classes():
 
 @pytest.mark.parametrize("term", list(LABEL_TERMS))
 def test_only_known_labels_and_their_latents_count(table, term):
-    """No gradient from what is unknown; xent and l2 leave the latents without a factor alone."""
+    """Unknown labels have no gradient; with xent and l2, latents without a factor have none."""
     mean, labels = table
     mean = mean.clone().requires_grad_()
     (grad,) = torch.autograd.grad(LABEL_TERMS[term](mean, labels, SIZES), mean)
@@ -86,7 +86,7 @@ def test_only_known_labels_and_their_latents_count(table, term):
 
 
 def test_best_codes():
-    """Where each term is smallest: logits of the places, the places themselves, one latent a factor."""
+    """The minimum of each term: logits of the targets, the targets, one latent per factor."""
     every = torch.cartesian_prod(torch.arange(3), torch.arange(4))
     place = between_0_and_1(every.double(), (3, 4)).clamp(1e-9, 1 - 1e-9)
     least = sum(-y * math.log(y) - (1 - y) * math.log(1 - y) for row in place.tolist() for y in row) / 12
@@ -111,7 +111,7 @@ def test_covariance_is_torchs(table):
 
 @pytest.mark.parametrize("term", list(LABEL_TERMS))
 def test_many_at_once(table, term):
-    """As in a fleet: mapped over replicas it is the term of each."""
+    """With vmap over replicas it is the term of each."""
     mean, labels = table
     means, many = torch.stack([mean, 2 * mean, -mean]), torch.stack([labels, labels.flip(0), labels])
     found = torch.func.vmap(lambda m, y: LABEL_TERMS[term](m, y, SIZES))(means, many)

@@ -1,4 +1,4 @@
-"""Numbers computed once are the numbers, also when they are recorded."""
+"""no_fuse returns equal values, also in a recorded function."""
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx

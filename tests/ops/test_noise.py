@@ -1,4 +1,4 @@
-"""Counter-based noise must look like noise, and be a function of its key and position alone.
+"""Counter-based noise must be random, and a function of its key and position.
 
 The draws are fixed by their keys, so a test that passes once passes always; the bounds are those of random draws.
 """
@@ -92,7 +92,7 @@ def test_no_number_is_drawn_twice():
 
 
 @pytest.mark.parametrize("kind", [random_bits, random_uniform, random_normal])
-def test_a_number_depends_on_key_and_position_alone(kind):
+def test_a_number_depends_only_on_key_and_position(kind):
     long = kind(key("eps"), (1000,))
     assert torch.equal(kind(key("eps"), (1000,)), long)
     assert torch.equal(kind(key("eps"), (10,)), long[:10])
@@ -119,7 +119,7 @@ def test_mix_is_splitmix64_in_unsigned_arithmetic():
         assert mix(torch.tensor(value)).item() % 2**64 == bits ^ bits >> 31
 
 
-def test_fold_tells_items_apart_and_their_order():
+def test_fold_depends_on_items_and_their_order():
     items = ["data", "noise", "eps", "eps_pair", "x", "a", "b", *range(200), 10**12]
     made = [key(item).item() for item in items] + [key(a, b).item() for a, b in itertools.permutations(range(20), 2)]
     assert len(set(made)) == len(made)

@@ -17,7 +17,7 @@ LOGITS = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]], dtype=torch.float64)
 
 
 def test_the_marginal_bound_by_hand():
-    """0.25 * 4 + 0.75 * 8 less the entropy; and a class that is certain leaves its own bound."""
+    """0.25 * 4 + 0.75 * 8 minus the entropy; for a certain class it is the bound of that class."""
     bound, q = torch.tensor([[4.0, 8.0], [4.0, 8.0]]), torch.tensor([[0.25, 0.75], [1.0, 1e-30]])
     entropy = -(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
     assert marginal_bound(bound, q.log()).tolist() == pytest.approx([7.0 - entropy, 4.0])
@@ -62,7 +62,7 @@ def test_an_unknown_label_has_no_gradient():
     assert slope[2].abs().max() == 0 and slope[:2].abs().min() > 0
 
 
-def test_mistakes():
+def test_zero_one_loss():
     assert zero_one_loss(LOGITS, torch.tensor([0, 1, 1])).tolist() == [0.0, 1.0, 0.0]
     assert zero_one_loss(LOGITS, torch.tensor([-1, -1, -1])).sum() == 0
 

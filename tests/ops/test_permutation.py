@@ -48,8 +48,8 @@ def test_blocks_are_those_of_the_factorisation(level):
 
 @levels
 @pytest.mark.parametrize("batch", [5, 8, 33])
-def test_every_block_of_a_sample_is_another_code(level, batch):
-    """Codes that bear their row's number: whole within a block, never one row in two blocks, every row used once."""
+def test_the_blocks_of_a_sample_are_from_different_codes(level, batch):
+    """Codes contain their row index: a block has one row, two blocks differ, and every row is used."""
     rows_BZ = torch.arange(batch).unsqueeze(1).expand(-1, LATENTS)
     out = permute_blocks(rows_BZ, torch.rand(batch, generator=torch.Generator().manual_seed(0)), level, CONTENT)
     assert torch.equal(out.sort(0).values, rows_BZ)
@@ -95,7 +95,7 @@ def known_within(block):
 
 @levels
 def test_small_batches_are_of_the_product_too(level):
-    """Over many batches of 5 the mean of z_i z_j between blocks is 0; each permuted on its own it were a fifth."""
+    """Over many batches of 5 the mean of z_i z_j between blocks is 0; with independent permutations it is a fifth."""
     z_BZ, _ = codes(5 * 20_000, seed=3)
     keys = torch.rand(20_000, 5, generator=torch.Generator().manual_seed(4))
     out = torch.func.vmap(lambda z, k: permute_blocks(z, k, level, CONTENT))(z_BZ.reshape(-1, 5, LATENTS), keys)

@@ -13,7 +13,7 @@ def test_by_brute_force(eta):
     assert repulsion(points, torch.tensor(eta)).item() == pytest.approx(expected)
 
 
-def test_steps_down_the_slope_take_points_apart():
+def test_gradient_steps_separate_points():
     points = torch.randn(5, 2, generator=torch.Generator().manual_seed(1), requires_grad=True)
     for _ in range(200):
         (slope,) = torch.autograd.grad(repulsion(points, torch.tensor(3.0)), points)

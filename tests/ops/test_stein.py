@@ -49,7 +49,7 @@ def test_surrogates_gradient_is_the_direction_held_fixed(z_BZ):
     torch.testing.assert_close(gradient, -stein_direction(z_BZ, -z_BZ, width).detach() / 6)
 
 
-def test_following_it_takes_codes_to_the_prior():
+def test_codes_that_follow_the_direction_approach_the_prior():
     z_BZ = 4.0 + 0.3 * torch.randn(100, 2, generator=torch.Generator().manual_seed(2))
     for _ in range(300):
         z_BZ.requires_grad_()
