@@ -111,30 +111,43 @@ def information_from_counts(counts: Counts) -> Information:
     )
 
 
-def bin_table(table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None) -> Binned:
-    """Return the bins of the codes and the classes of the factors, by default those that vary."""
-    check_at_least("bins", bins, 1)
-    chosen = varying_factors(table) if factors is None else factors
+def bin_table(table: MetricInputs, *, bins: int = BINS) -> Binned:
+    """Return the bins of the codes and the classes of the factors that vary."""
+    chosen = varying_factors(table)
     rows, labels = zip(*(classes(table, k) for k in chosen), strict=True)
     bins_DN = discretize(table.codes, bins).T - 1
     return Binned(bins_DN, rows, labels, tuple(chosen), bins)
 
 
-def count(binned: Binned, weights_N: Floats | None = None, *, device: str | torch.device | None = None) -> Counts:
-    """Return the joint counts, in which each row counts 1 or its weight; a CUDA device counts without weights."""
-    on_device = weights_N is None and torch.device(device or "cpu").type == "cuda"
+def count(binned: Binned, weights_N: Floats | None = None) -> Counts:
+    """Return the joint counts, in which each row counts 1 or its weight."""
     tables = []
     for rows, labels in zip(binned.rows, binned.classes, strict=True):
         complete, values = len(rows) == binned.bins_DN.shape[1], int(labels.max(initial=0)) + 1
         weights_n = weights_N if weights_N is None or complete else weights_N[rows]
         cells = (bins_N * values + labels for bins_N in (binned.bins_DN if complete else binned.bins_DN[:, rows]))
-        size = binned.bins * values
-        if on_device:
-            counts = [torch.bincount(torch.as_tensor(c, device=device), minlength=size).cpu().numpy() for c in cells]
-        else:
-            counts = [np.bincount(c, weights=weights_n, minlength=size) for c in cells]
+        counts = [np.bincount(c, weights=weights_n, minlength=binned.bins * values) for c in cells]
         tables.append(np.stack(counts).reshape(-1, binned.bins, values).astype(np.float64, copy=False))
     return Counts(tuple(tables), binned.factors)
+
+
+def count_table(
+    table: MetricInputs, *, bins: int = BINS, factors: list[int] | None = None, device: str | torch.device | None = None
+) -> Counts:
+    """Return the joint counts of a table, computed on the device one code at a time to save memory."""
+    check_at_least("bins", bins, 1)
+    chosen = varying_factors(table) if factors is None else factors
+    target = "cpu" if torch.device(device or "cpu").type != "cuda" else device
+    found = [tuple(torch.as_tensor(values, device=target) for values in classes(table, k)) for k in chosen]
+    sizes = [int(labels.max()) + 1 if len(labels) else 1 for _, labels in found]
+    tables = [np.empty((table.codes.shape[1], bins, values)) for values in sizes]
+    for d, column in enumerate(table.codes.T):
+        code_N = torch.as_tensor(np.ascontiguousarray(column), device=target)
+        bins_N = torch.bucketize(code_N, torch.as_tensor(bin_edges(column, bins), device=target), right=True) - 1
+        for (rows, labels), values, table_DBV in zip(found, sizes, tables, strict=True):
+            cells = (bins_N if len(rows) == len(bins_N) else bins_N[rows]) * values + labels
+            table_DBV[d] = torch.bincount(cells, minlength=bins * values).reshape(bins, values).cpu().numpy()
+    return Counts(tuple(tables), tuple(chosen))
 
 
 def device_of(codes: Array, device: str | torch.device | None) -> str | torch.device | None:
@@ -157,7 +170,7 @@ def mutual_information_matrix(
     """Return I(binned code; factor) in nats, [D, K]; 0 for a factor with a single value."""
     table = read_table(codes, factors, factor_types=factor_types)
     everything = list(range(len(table.factor_types)))
-    counts = count(bin_table(table, bins=bins, factors=everything), device=device_of(codes, device))
+    counts = count_table(table, bins=bins, factors=everything, device=device_of(codes, device))
     return np.stack([informations(table_DBV) for table_DBV in counts.tables], axis=1)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from unweave.errors import check_choice, invalid
-from unweave.metrics.histogram_mi import Information, bin_table, count, device_of, information_from_counts
+from unweave.metrics.histogram_mi import Information, count_table, device_of, information_from_counts
 from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, array_error, as_matrix, read_table, varying_factors
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.metric import Metric
@@ -32,7 +32,7 @@ def read_information(
     codes: Array, factors: Array, bins: int, factor_types: FactorTypes, device: str | None
 ) -> Information:
     table = read_table(codes, factors, factor_types=factor_types)
-    return information_from_counts(count(bin_table(table, bins=bins), device=device_of(codes, device)))
+    return information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
 
 
 def mig_gaps(known: Information) -> Floats:
@@ -198,7 +198,7 @@ def group_mig_score(
     ):
         if isinstance(groups, str) or len(groups) != size:
             raise array_error(name, f"{len(groups)} labels", f"a list of {size} labels")
-    known = information_from_counts(count(bin_table(table, bins=bins), device=device_of(codes, device)))
+    known = information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
     owned = [place for place, k in enumerate(known.factors) if factor_groups[k] is not None]
     if not owned:
         raise invalid("factor_groups", list(factor_groups), "a list with a label of a factor that varies")
