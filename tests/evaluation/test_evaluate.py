@@ -295,10 +295,10 @@ def test_command_on_a_run(run, capsys):
     [
         (["evaluate", "nothing.npz"], "nothing.npz"),
         (["evaluate", "FILE", "--metrics", "migg"], "'mig'"),
-        (["evaluate", "FILE", "--rows", "10"], "rows '10' is for runs"),
+        (["evaluate", "FILE", "--rows", "10"], "got '10'"),
         (["evaluate", "FILE", "--resamples", "-1"], "resamples"),
         (["evaluate", "FILE", "--metrics", "group_mig"], "groups"),
-        (["evaluate", "nothing", "--rows", "many"], "rows 'many'"),
+        (["evaluate", "nothing", "--rows", "many"], "got 'many'"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_no_files(words, names, tmp_path, capsys, monkeypatch):

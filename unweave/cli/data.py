@@ -1,4 +1,4 @@
-"""The command line's `data` group, and how `train` opens data: parses and calls."""
+"""The commands `unweave data`, and the data options of `unweave train`."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 
-app = typer.Typer(help="Data sets: what there is, and what a folder of your own holds.", no_args_is_help=True)
+app = typer.Typer(help="List data sets, and inspect your own.", no_args_is_help=True)
 out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
-FactorsOption = Annotated[Path | None, typer.Option(help="a .csv or .parquet with the factors of your pictures")]
-GroupsOption = Annotated[Path | None, typer.Option(help="a .csv with a picture's file name and its group a row")]
-PairsOption = Annotated[
-    Path | None, typer.Option(help="a .csv with two pictures' file names a row, the pairs to train on")
-]
-SizeOption = Annotated[int | None, typer.Option(help="side of the images in pixels; 64 for your own pictures")]
-FitOption = Annotated[str | None, typer.Option(help="pictures that are not square: crop (usual), pad or stretch")]
-ChannelsOption = Annotated[str | None, typer.Option(help="gray, rgb or auto (usual): grey if no picture has colour")]
+FactorsOption = Annotated[Path | None, typer.Option(help="a .csv or .parquet with the factors of your images")]
+GroupsOption = Annotated[Path | None, typer.Option(help="a .csv with a file name and its group per row")]
+PairsOption = Annotated[Path | None, typer.Option(help="a .csv with two file names per row, the pairs to train on")]
+SizeOption = Annotated[int | None, typer.Option(help="side of your images in pixels; default: 64")]
+FitOption = Annotated[str | None, typer.Option(help="images that are not square: crop (default), pad or stretch")]
+ChannelsOption = Annotated[str | None, typer.Option(help="gray, rgb or auto (default): gray if no image has colour")]
 
 
 def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) -> Any:
-    """What to train on: a name as it is, or data made with these options and told about in a few lines.
+    """Load the data set with these options and print a summary, also of the supervision `listed` in a file.
 
-    `listed` is a supervision that a file lists, told about as well. If quiet, what is left out is told, and no more.
+    If quiet, print warnings only.
     """
     from unweave.data import explain, load_data
     from unweave.data.user.inspection import data_summary, skipped_files
@@ -45,18 +43,18 @@ def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) 
 
 
 def print_label_notes(supervision: Any, data: Any, quiet: bool) -> None:
-    """What labels make of the factors, where that may not be what was meant; told even if all else is not."""
+    """Print how labels are made from factors if that may not be intended; if quiet, as warnings."""
     for line in supervision.warnings(data):
         error_console.print(escape(f"warning: {line}" if quiet else line))
 
 
 def supervision_from_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
-    """The supervision that was asked for, in words or by the files that list pairs or groups."""
+    """Return the supervision that is given as text, or by a file with pairs or groups."""
     from unweave.data.callspec import call_text
 
     if pairs is not None:
         if other := supervision or (groups and f"--groups {groups}"):
-            raise UserError(f"pairs '{pairs}' and '{other}' are both given; a run learns from one of them")
+            raise invalid("pairs", str(pairs), f"left out with '{other}': a run has one kind of supervision")
         return call_text("pairs", {"file": str(pairs)})
     return "groups(by=['group'], size=2)" if groups is not None and supervision is None else supervision
 
@@ -69,9 +67,9 @@ def inspect_(
     size: SizeOption = None,
     fit: FitOption = None,
     channels: ChannelsOption = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="the folder for the pictures it draws")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for the contact sheets")] = None,
 ) -> None:
-    """Tell and draw what was found, what will be done with it, and every file that cannot be used."""
+    """Describe and draw the data, how they are preprocessed, and each file that cannot be used."""
     from unweave.data import load_data
     from unweave.data.user.inspection import describe
     from unweave.report.contact_sheet import save_sheets
@@ -92,7 +90,7 @@ def inspect_(
 
 
 def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
-    """Rows of several cells under each other as a table, single ones as lines."""
+    """Print rows of several cells as a table, and single cells as lines."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for row in rows:
         if len(row) > 1:

@@ -1,4 +1,4 @@
-"""The demo: the same data, with and without weak supervision, side by side in one report."""
+"""The demo: one report about two models of the same data, with and without weak supervision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from unweave.cli.progress import progress_observer, same_command_resumes
 from unweave.config import read_config
-from unweave.errors import UserError
+from unweave.errors import invalid
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import TrainedModel
 from unweave.report import report
@@ -23,10 +23,10 @@ RUNS: tuple[tuple[str, int], ...] = (("ada_gvae", 32), ("beta_vae", 64))  # pair
 
 
 def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
-    """Train, score, report."""
+    """Train both models, score them and write the report."""
     console.print(
         "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ\n"
-        "in one factor, without being told which. With that hint the axes are found nearly every time;\n"
+        "in one factor, and does not know which. With these pairs the axes are found for nearly every seed;\n"
         "without it, it depends on the seed."
     )
     models = []
@@ -43,10 +43,10 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
 
 
 def _trained(method: str, path: Path, settings: dict[str, Any], observe: ProgressCallback) -> TrainedModel:
-    """The model in the folder, trained there first or, after an interruption, to its end."""
+    """Return the model in the folder after training it, or after continuing its training."""
     if not path.exists():
         return train(method, DATA, out=path, observe=observe, **settings)
     config = read_config(RunFolder.open(path))
     if (config.method, config.seed, config.steps) != (method, settings["seed"], settings["steps"]):
-        raise UserError(f"out '{path.parent}' holds another demo; remove it or give another folder with --out")
+        raise invalid("out", str(path.parent), "a new folder, or one of the same demo", hint="this one has other runs")
     return resume(path, observe=observe)

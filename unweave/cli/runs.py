@@ -1,4 +1,4 @@
-"""The commands that take a trained run: score it, show it, set it beside others, use it."""
+"""The commands that use trained runs: evaluate, report, compare, encode, predict and export."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 
 out_console = Console()
 error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
-DataOption = Annotated[Path | None, typer.Option(help="where the run's own pictures are now, if they were moved")]
-TableOption = Annotated[Path | None, typer.Option(help="where the table of their factors is now, likewise")]
-MetricsOption = Annotated[str, typer.Option(help="quick, all, or names with commas; see: unweave list metrics")]
+DataOption = Annotated[Path | None, typer.Option(help="new place of the run's own data, if it was moved")]
+TableOption = Annotated[Path | None, typer.Option(help="new place of the table of factors, if it was moved")]
+MetricsOption = Annotated[str, typer.Option(help="quick, all, or names separated by commas; see: unweave list metrics")]
 
 
 def evaluate(
     what: Annotated[Path, typer.Argument(help="a run folder, or an .npz with arrays codes and factors")],
     metrics: MetricsOption = "quick",
-    rows: Annotated[str | None, typer.Option(help="how many observations of a run to encode, or all; 10000")] = None,
-    codes: Annotated[str, typer.Option(help="of a run: mean, of each posterior, or sampled, a draw from it")] = "mean",
-    resamples: Annotated[int, typer.Option(help="draw the table again this often for intervals; 200 is good")] = 0,
-    seed: Annotated[int, typer.Option(help="draws the observations, splits and resamples")] = 0,
+    rows: Annotated[str | None, typer.Option(help="observations of a run to encode, or all; default: 10000")] = None,
+    codes: Annotated[str, typer.Option(help="codes of a run: the mean of each posterior, or sampled from it")] = "mean",
+    resamples: Annotated[int, typer.Option(help="bootstrap resamples for intervals, such as 200")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the observations, splits and resamples")] = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for scores.json and heatmap.png")] = None,
     data: DataOption = None,
     factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Score a run or plain arrays; writes scores.json and heatmap.png, into the run or beside the .npz."""
+    """Score a run or arrays; write scores.json and heatmap.png into the run, or beside the .npz."""
     from unweave.evaluation.evaluate import evaluate as score
     from unweave.evaluation.evaluate import evaluate_npz
     from unweave.report.charts.heatmap import score_rows, write_scores
@@ -41,27 +41,20 @@ def evaluate(
     options: dict[str, Any] = dict(metrics=_named(metrics), resamples=resamples, seed=seed, device=find_device(device))
     title = str(what)
     if what.suffix == ".npz":
-        if rows is not None:
-            raise UserError(f"rows '{rows}' is for runs; the arrays of '{what}' are scored as they are")
-        if place := data or factors:
-            raise UserError(
-                f"'{place}' says where the data of a run are; the arrays of '{what}' are scored as they are"
-            )
-        if codes != "mean":
-            raise UserError(f"codes '{codes}' is for runs; the arrays of '{what}' are scored as they are")
+        given = {"rows": rows, "data": data, "factors": factors, "codes": None if codes == "mean" else codes}
+        for name, value in given.items():
+            if value is not None:
+                raise invalid(name, str(value), f"left out for arrays, as in '{what}'")
         result, beside = evaluate_npz(what, **options), what.with_suffix(".scores")
     else:
         if rows not in (None, "all") and not str(rows).isdigit():
-            raise UserError(f"rows '{rows}' is not understood; use a whole number, or all")
-        run = _opened(what, data, factors, options["device"])
-        result, beside = (
-            score(run, num_samples=None if rows == "all" else int(rows or 10_000), codes=codes, **options),
-            what,
-        )
+            raise invalid("rows", rows, "an integer, or all")
+        run, count = _opened(what, data, factors, options["device"]), None if rows == "all" else int(rows or 10_000)
+        result, beside = score(run, num_samples=count, codes=codes, **options), what
         if codes == "sampled":
             beside, title = what / "sampled", f"{what}, sampled codes"
     folder = write_scores(result, out or beside, what)
-    table = Table("score", "value", "95 %", "what it means, by whose definition", title=title, title_justify="left")
+    table = Table("score", "value", "95 %", "meaning and definition", title=title, title_justify="left")
     for row in score_rows(result):
         table.add_row(*row)
     if not result.intervals:
@@ -73,7 +66,7 @@ def evaluate(
 
 
 def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
-    """The run as it is, or where its own data were moved, opened with them; told if it is not finished."""
+    """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
     from unweave.model import checkpoint_step, load, relocated_data
     from unweave.runs import RunFolder
@@ -93,7 +86,7 @@ def _named(metrics: str) -> str | list[str]:
 def report(
     runs: Annotated[list[Path], typer.Argument(help="run folders, or folders of them")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the HTML file to write")] = Path("report.html"),
-    open: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
+    open: Annotated[bool, typer.Option("--open", help="open the page in a browser")] = False,
     data: DataOption = None,
     factors: TableOption = None,
     device: DeviceOption = "auto",
@@ -117,7 +110,7 @@ def _shown_in_browser(page: Path) -> bool:
 
     try:
         return webbrowser.open(page.resolve().as_uri())
-    except (webbrowser.Error, OSError):  # it is found and cannot be started
+    except (webbrowser.Error, OSError):  # a browser that cannot be started
         return False
 
 
@@ -125,19 +118,20 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="run folders, or folders of them")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for scores.csv and compare.html")] = Path("compare"),
     metrics: MetricsOption = "quick",
-    seed: Annotated[int, typer.Option(help="draws the observations, splits and votes")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the observations, splits and votes")] = 0,
     data: DataOption = None,
     factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Score many runs and put them side by side: a table, scores.csv and one HTML page."""
+    """Score many runs and compare them: a table, scores.csv and an HTML page."""
     from unweave.cli.sweep import show
     from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
     from unweave.training.build import find_device
 
     found = find_runs(runs)
     if left := unfinished_runs(found):
-        raise UserError(f"run '{left[0]}' is not finished ({len(left)} of {len(found)}); go on with --resume first")
+        hint = f"{len(left)} of {len(found)} are not; continue with: unweave train --resume {left[0]}"
+        raise invalid("run", str(left[0]), "a finished run", hint=hint)
     device = find_device(device)
     opened = [_opened(run, data, factors, device) for run in found]
     frame = score_runs(opened, metrics=_named(metrics), seed=seed, device=device)
@@ -147,28 +141,28 @@ def compare(
 
 def encode(
     run: Annotated[Path, typer.Argument(help="a run folder")],
-    images: Annotated[list[Path], typer.Argument(help="picture files or folders of them")],
+    images: Annotated[list[Path], typer.Argument(help="image files, or folders of them")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the .npz to write")] = Path("codes.npz"),
 ) -> None:
-    """Codes of your pictures: arrays `codes` and `files` in an .npz."""
+    """Encode image files to an .npz with the arrays `codes` and `files`."""
     from unweave.integrations.export import encode_files
     from unweave.model import load
 
     count = encode_files(load(run, with_data=False), images, out)
-    out_console.print(f"[bold]{out}[/bold]: codes of {count} pictures.")
+    out_console.print(f"[bold]{out}[/bold]: codes of {count} images.")
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="the folder of a run that learned from labels, such as one of m2")],
+    run: Annotated[Path, typer.Argument(help="run folder of a method that predicts classes, such as m2")],
     what: Annotated[
-        list[str] | None, typer.Argument(help="picture files, folders of them, or a data set; else the run's own data")
+        list[str] | None, typer.Argument(help="image files, folders of them, or a data set; default: the run's data")
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("predicted.csv"),
     data: DataOption = None,
     factors: TableOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """The class of every picture and how sure the model is, as a .csv."""
+    """Predict classes and their probabilities, and write them to a .csv."""
     from unweave.config import read_config
     from unweave.evaluation.classification import accuracy_lines
     from unweave.evaluation.classification import predict as classes_of
@@ -176,17 +170,15 @@ def predict(
     from unweave.runs import RunFolder
     from unweave.training.build import find_device
 
-    if what and (place := data or factors):
-        option = "data" if data else "factors"
-        raise UserError(
-            f"{option} '{place}' says where the run's own data are now, and '{what[0]}' which to classify; give one of "
-            "the two (a folder with a table: \"folder(path='...', factors='...', size=...)\")"
-        )
+    for option, place in (("data", data), ("factors", factors)):
+        if what and place:
+            hint = "a folder with a table: \"folder(path='...', factors='...', size=...)\""
+            raise invalid(option, str(place), f"left out if '{what[0]}' is to be classified", hint=hint)
     table = (
         str(factors.expanduser().resolve()) if factors else read_config(RunFolder.open(run)).data_options.get("factors")
     )
     if str(out.expanduser().resolve()) == table:
-        raise UserError(f"out '{out}' is the table the run learned from; give another name")
+        raise invalid("out", str(out), "another file than the table of factors of the run")
     found = find_device(device)
     frame = classes_of(run if what else _opened(run, data, factors, found), _one_or_all(what), device=found)
     write_output(out, frame.to_csv(index=False, float_format="%.4f").encode())
@@ -196,7 +188,7 @@ def predict(
 
 
 def _one_or_all(what: list[str] | None) -> str | list[str] | None:
-    """One name may be that of a data set, several are pictures; none is the run's own data."""
+    """Return a single name, which may be that of a data set, a list of files, or None for the run's data."""
     return what[0] if what and len(what) == 1 else what or None
 
 
@@ -205,7 +197,7 @@ def export(
     format: Annotated[str, typer.Option(help="torch (a .pt2 for torch.export.load) or onnx")] = "torch",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="the file to write")] = None,
 ) -> None:
-    """Save the encoder as a program that runs without unweave."""
+    """Export the encoder as a program that runs without unweave."""
     from unweave.integrations.export import export as write_export
     from unweave.model import load
 
