@@ -4,8 +4,6 @@ The message is one line that names the argument, its value and what is accepted.
 so that programs and tests need not read the sentence.
 """
 
-from __future__ import annotations
-
 import difflib
 import signal
 from collections.abc import Iterable

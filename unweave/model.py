@@ -1,7 +1,5 @@
 """Trained models: load one from its run folder, encode images, decode codes."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Deprecated module paths: importing one returns the module that replaces it, with a DeprecationWarning."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The commands `unweave list` and `unweave info`."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The command line: all commands, and how their errors are shown."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """The commands `unweave data`, and the data options of `unweave train`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The demo: one report about two models of the same data, with and without weak supervision."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The commands that use trained runs: evaluate, report, compare, encode, predict and export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

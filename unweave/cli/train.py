@@ -1,7 +1,5 @@
 """The command `unweave train`. Its options are the fields of `RunConfig`, and those below that are about files."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The content of config.json as older versions wrote it, converted to the current format."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Call texts such as "sprites(size=32)" or "pairs(k='uniform')": a name with options."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from typing import Any

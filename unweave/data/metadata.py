@@ -1,7 +1,5 @@
 """The part of a data set that a run folder stores, so that its model can be used without the data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

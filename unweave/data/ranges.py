@@ -1,7 +1,5 @@
 """Ranges of the classes of a binned factor, with round numbers as limits."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

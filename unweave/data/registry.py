@@ -1,7 +1,5 @@
 """The data sets by name, where each one comes from, and `load_data`, which opens any of them."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -10,8 +10,6 @@ view and are the same on every machine.
 Shape letters: N observations of the view, B batch, K factors, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 

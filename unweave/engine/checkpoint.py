@@ -1,7 +1,5 @@
 """The training state in a run folder, with the log record that was unfinished when it was saved."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from torch import Tensor

@@ -5,8 +5,6 @@ updates of every player. Inductor compiles that list, and a CUDA graph launches 
 second implementation of a step.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """The reference engine: one training step. Every other engine must compute the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

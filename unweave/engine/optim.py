@@ -1,7 +1,5 @@
 """Optimizers as pure functions of parameters, gradients and moments."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

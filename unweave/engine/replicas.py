@@ -10,8 +10,6 @@ state does not change.
 Shape letters: R replicas.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Collection, Sequence

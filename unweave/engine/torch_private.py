@@ -3,8 +3,6 @@
 A later version of torch may move them. Runs then use the loop engine, see `replicas.resolve_engine`.
 """
 
-from __future__ import annotations
-
 import functools
 import warnings
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Shape letters: N observations, Z latents, K factors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Scores of a run, a Representation or arrays. Observations are encoded once for all metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

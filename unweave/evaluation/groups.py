@@ -6,8 +6,6 @@ contents are combined before the class is predicted (evidence accumulation).
 Shape letters: N observations, M members of a group, D codes, Z latents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

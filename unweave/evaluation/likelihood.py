@@ -3,8 +3,6 @@
 Shape letters: N observations, B chains, Z latents, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -5,8 +5,6 @@ The comparison of Zhao et al. 2019, for any Representation with a decoder and th
 Shape letters: N observations, B batch, Z latents, Y classes, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 

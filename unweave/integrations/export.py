@@ -1,7 +1,5 @@
 """Encode image files, and export encoders as programs that run without unweave."""
 
-from __future__ import annotations
-
 import copy
 import importlib
 import io

@@ -1,7 +1,5 @@
 """AAE: an autoencoder with a discriminator that draws the codes to a prior."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, final
 
 import torch

@@ -1,7 +1,5 @@
 """Clustering AAE: an unlabelled class and a style, each drawn to its prior by a discriminator."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

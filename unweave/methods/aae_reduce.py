@@ -1,7 +1,5 @@
 """AAE for dimensionality reduction: the code is the head of a cluster plus the style."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 import torch

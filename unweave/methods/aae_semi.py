@@ -1,7 +1,5 @@
 """Semi-supervised AAE: a class and a style, each drawn to its prior by a discriminator, and some labelled images."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

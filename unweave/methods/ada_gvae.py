@@ -1,7 +1,5 @@
 """Ada-GVAE: learn from pairs that share an unknown set of factors."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

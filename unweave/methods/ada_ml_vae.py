@@ -1,7 +1,5 @@
 """Ada-ML-VAE: learn from pairs that share an unknown set of factors, by products of posteriors."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """AnnealedVAE: a KL capacity that grows during training."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """beta-TCVAE: total correlation from minibatch estimates of the aggregate posterior."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

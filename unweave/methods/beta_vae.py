@@ -1,7 +1,5 @@
 """beta-VAE: a KL term with a larger weight."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

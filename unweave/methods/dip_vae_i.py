@@ -1,7 +1,5 @@
 """DIP-VAE-I: a penalty on the moments of the posterior means."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

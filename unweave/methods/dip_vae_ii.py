@@ -1,7 +1,5 @@
 """DIP-VAE-II: a penalty on the moments of the inferred prior."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 import torch

@@ -1,7 +1,5 @@
 """The F-statistic loss: an embedding in which every two classes differ significantly in some coordinates."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, final
 
 from torch import Tensor

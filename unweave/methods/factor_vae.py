@@ -1,7 +1,5 @@
 """FactorVAE: total correlation by the density-ratio trick."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 import torch

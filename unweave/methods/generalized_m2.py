@@ -1,7 +1,5 @@
 """Generalised M2: partly labelled variables in a given graphical model."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 import torch

@@ -1,7 +1,5 @@
 """group-tcVAE: content and style separated by their total correlation, from pairs that share one of them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 import torch

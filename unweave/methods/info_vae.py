@@ -1,7 +1,5 @@
 """InfoVAE: separate weights for the divergence of q(z) and of q(z|x) from the prior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, final
 

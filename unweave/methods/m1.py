@@ -1,7 +1,5 @@
 """M1: a variational autoencoder of all images, then a classifier of its codes."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 

@@ -1,7 +1,5 @@
 """M1+M2: a variational autoencoder of all images, then M2 on its codes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import torch

@@ -1,7 +1,5 @@
 """M2: a variational autoencoder with a class that is known for some of the images."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """ML-VAE: content accumulated over a group of observations, and a style of each observation."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 from torch import Tensor

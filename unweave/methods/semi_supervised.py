@@ -4,8 +4,6 @@ It is not a method but adds two settings to a method: with `semi_supervised`, `g
 first latents of labelled images and their labels is added to the loss.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Container
 from typing import Annotated, Any, NamedTuple, get_type_hints

@@ -1,7 +1,5 @@
 """The triplet loss: an embedding in which images of one class are closer than images of different classes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple, final
 
 import torch

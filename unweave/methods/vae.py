@@ -1,7 +1,5 @@
 """VAE: the variational autoencoder."""
 
-from __future__ import annotations
-
 from typing import Any, final
 
 from torch import Tensor

@@ -5,8 +5,6 @@ Functions of arrays, like all metrics. The codes that are compared with the prio
 Shape letters: N rows, D codes, Y classes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -3,8 +3,6 @@
 Shape letters: N rows, Y clusters.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

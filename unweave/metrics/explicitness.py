@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors, V values of one factor.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, classes

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors, V values of one factor, M votes, B rows (or pairs of rows) per vote.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ on the requested device; the counts are numpy arrays.
 Shape letters: N rows, D codes, K factors, B bins of a code, V values of one factor.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

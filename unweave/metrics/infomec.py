@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

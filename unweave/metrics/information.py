@@ -6,8 +6,6 @@ histogram_mi.py computes. Factors with a single value are left out.
 Shape letters: N rows, D codes, K factors, B bins of a code, V values of one factor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ that factor only.
 Shape letters: N rows, D codes, K factors, V values of one factor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors, V values of one factor, n rows that share a value.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ dimension, neighbours are found by sorting. Information is in nats.
 Shape letters: N rows, D codes, K factors, n rows of one class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The declaration of a metric, with what commands, reports and the conformance tests need to know about it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Read codes and factors from an .npz file of numpy arrays."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple

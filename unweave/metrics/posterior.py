@@ -7,8 +7,6 @@ thousands of rows are feasible on a CPU, a million on a GPU.
 Shape letters: N rows, S samples, D latents, K factors, n rows of one value.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Shape letters: M models, S scores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

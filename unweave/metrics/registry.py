@@ -4,8 +4,6 @@ A new metric is a function and its declaration (see metric.py) in one file, an e
 `docs/reference/metrics/<name>.md`.
 """
 
-from __future__ import annotations
-
 from unweave.metrics.correlation import ACTIVE_DIMENSIONS, GAUSSIAN_TOTAL_CORRELATION, MCC
 from unweave.metrics.dci import DCI
 from unweave.metrics.downstream import DOWNSTREAM

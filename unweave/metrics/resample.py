@@ -7,8 +7,6 @@ scores from their own mean are added to the score.
 Shape letters: N rows, R resamples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, R rows of a block.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

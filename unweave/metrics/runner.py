@@ -1,7 +1,5 @@
 """Compute several metrics on one table: choose those that apply, pass their arguments, compute intervals."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple

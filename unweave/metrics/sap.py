@@ -7,8 +7,6 @@ classes therefore needs only a few look-ups in cumulative sums.
 Shape letters: N rows, D codes, K factors, V classes, M test rows.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shape letters: B batch, Z latents, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from torch import Tensor, nn

@@ -3,8 +3,6 @@
 Shape letters: B batch, Y classes, N classes evaluated for each observation, Z latents, F features.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

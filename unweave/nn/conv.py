@@ -1,7 +1,5 @@
 """Stride-2 convolutions that halve or double an image, with the parameters of torch's layers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Discriminators: networks that distinguish two distributions of codes. Shape letters: B batch, Z latents."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 

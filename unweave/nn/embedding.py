@@ -3,8 +3,6 @@
 Shape letters: B batch, Z coordinates, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

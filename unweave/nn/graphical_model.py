@@ -7,8 +7,6 @@ Shape letters: B batch, S samples, K joint states of the categorical variables (
 F features, D coordinates of all Gaussians, N of all categorical variables, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -9,8 +9,6 @@ variable need not be declared and has the classes of its factor. A variable with
 prior: N(0, 1), or equal probabilities.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

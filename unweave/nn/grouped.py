@@ -3,8 +3,6 @@
 Shape letters: B groups, G members, Z latents, N latents of the content, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -6,8 +6,6 @@ of a variational encoder, is not used.
 Shape letters: B batch, Z style, Y classes, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

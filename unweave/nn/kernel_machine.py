@@ -3,8 +3,6 @@
 Shape letters: B batch, Y classes, Z latents, F centres, which is also the number of features.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Likelihoods p(x|z): distributions of an image given the decoder's output, independent over pixels."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, final
 

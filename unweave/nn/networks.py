@@ -4,8 +4,6 @@ An encoder maps images [B, C, H, W] to 2 Z numbers, a decoder maps codes [B, Z] 
 Initial weights are Glorot-uniform and biases zero, as in Locatello et al. 2019, unless `weight_init` is in effect.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence

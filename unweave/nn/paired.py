@@ -3,8 +3,6 @@
 Shape letters: B pairs, Z latents, C channels, H height, W width. 2B is all first images, then their partners.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

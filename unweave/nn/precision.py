@@ -1,7 +1,5 @@
 """Precision of losses."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -7,8 +7,6 @@ longer chains.
 Shape letters: B chains, Z coordinates, T temperatures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The regularised incomplete beta function and its derivative, which torch does not have."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

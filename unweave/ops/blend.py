@@ -6,8 +6,6 @@ than the first layer of a network, and so does converting the layers to floats.
 Shape letters: N stored views, B batch, C channels, L layers, P pixels.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Triton kernel of `blend`; each program computes a tile of pixels of one image, all channels."""
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -8,8 +8,6 @@ Shape letters: B batch, H and W the larger sides, h = H/2 and w = W/2, C channel
 k kernel side (2, or 4 with padding 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Its output is the log-odds r = log q(z) / p(z) of being a code. Shape letter: B batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch.nn.functional as F

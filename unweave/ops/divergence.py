@@ -1,7 +1,5 @@
 """Densities and divergences of diagonal Gaussians, elementwise: the caller sums over latents."""
 
-from __future__ import annotations
-
 import math
 
 import torch

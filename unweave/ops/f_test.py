@@ -3,8 +3,6 @@
 Shape letters: B classes, G members of each, Z coordinates, P pairs of classes.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

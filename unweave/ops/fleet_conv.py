@@ -10,8 +10,6 @@ Shape letters: R replicas, B batch, H and W the larger sides, h = H/2 and w = W/
 S of the smaller one, k kernel side (2, or 4 with padding 1). Weights are [R, S, C, k, k] for both layers.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -11,8 +11,6 @@ Weights are packed as [R, k, k, C, S]; a row of taps and its channels (k * C num
 in the image. Letters: R replicas, B batch, k kernel side (2, or 4 with padding P = 1), M = B * h * w.
 """
 
-from __future__ import annotations
-
 import triton
 import triton.language as tl
 

@@ -6,8 +6,6 @@ labels are multiplied by 0 instead of selected, so that shapes do not depend on 
 Shape letters: B batch, Z latents, L labelled factors (L <= Z).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

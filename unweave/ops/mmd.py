@@ -3,8 +3,6 @@
 Shape letters: M, N sizes of the two samples, Z latents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

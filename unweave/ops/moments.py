@@ -1,7 +1,5 @@
 """Moment penalties on the inferred prior (Kumar et al. 2018)."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 

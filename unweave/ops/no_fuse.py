@@ -4,8 +4,6 @@ Inductor fuses cheap computations into every kernel that reads their result, suc
 update of each weight. The result of `no_fuse` is computed once and read.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -5,8 +5,6 @@ gives the same bits on every device and in every engine. The stream of a run doe
 resuming needs no stored state.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 

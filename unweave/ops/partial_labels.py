@@ -3,8 +3,6 @@
 Shape letters: B batch, Y classes.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -8,8 +8,6 @@ inter_intra_all     prod_j q(z_j)              all latents
 Shape letters: B batch, Z latents.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

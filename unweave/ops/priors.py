@@ -6,8 +6,6 @@ latents after the one-hot class are.
 Shape letters: B batch, Z latents, Y classes.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Samples of a categorical distribution with gradients (Jang et al. 2017, Maddison et al. 2017)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

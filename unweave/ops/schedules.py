@@ -1,7 +1,5 @@
 """Schedules as functions of the step, evaluated inside the training step."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 

@@ -1,7 +1,5 @@
 """Repulsion of points. Shape letters: Y points, Z coordinates."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 

@@ -3,8 +3,6 @@
 Shape letters: B batch, Z latents. Posteriors are diagonal Gaussians, given as (mean, logvar).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Shape letters: B batch, S numbers drawn per row, M numbers to be ranked.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

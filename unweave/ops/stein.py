@@ -3,8 +3,6 @@
 Shape letters: B batch (i: the updated code, j: the other one), Z latents.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

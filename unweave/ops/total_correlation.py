@@ -3,8 +3,6 @@
 Shape letters: B batch (i: the sample z(n_i), j: the posterior q(.|n_j)), Z latents.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Kingma et al. 2014: classification from few labels with generative models of all images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

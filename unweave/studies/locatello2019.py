@@ -1,7 +1,5 @@
 """Locatello et al. 2019: six unsupervised objectives with equal settings; seeds matter as much as methods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Locatello et al. 2020: weak supervision by pairs of images that share some unknown factors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

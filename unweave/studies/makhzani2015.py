@@ -1,7 +1,5 @@
 """Makhzani et al. 2015: classification with few labels and without, with adversarial autoencoders."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

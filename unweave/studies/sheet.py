@@ -1,7 +1,5 @@
 """The tables of a study as text, and its scores as points beside the published numbers."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 `work.py` trains and scores the runs; `table.py` compares them with the published numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

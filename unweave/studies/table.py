@@ -1,7 +1,5 @@
 """Scores of a study, from one machine or several, beside the published numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

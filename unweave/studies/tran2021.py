@@ -1,7 +1,5 @@
 """Tran et al. 2021: content and style from pairs, separated by total correlation or by averaging over groups."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

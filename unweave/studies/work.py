@@ -1,7 +1,5 @@
 """Select the runs of a study, train them as fleets and score them into one table with a row per run."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Zhao et al. 2019 (InfoVAE): divergences between the aggregate posterior and the prior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """From a run's configuration to what trains it: method, device, program and engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

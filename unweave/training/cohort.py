@@ -4,8 +4,6 @@ Seeds, hyperparameters, learning rates, clipping and numbers of steps may differ
 fit into memory is split into parts of equal size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

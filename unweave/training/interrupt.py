@@ -1,7 +1,5 @@
 """SIGINT and SIGTERM during training: finish the current step, write a checkpoint, then stop."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Check the options of a run and complete its configuration, before anything is written."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a training run reports to `observe`: position, logged quantities, and the rate of the last seconds."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

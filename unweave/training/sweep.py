@@ -1,7 +1,5 @@
 """Train many runs together: a sweep over settings and seeds as a few fleets, ending in ordinary run folders."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

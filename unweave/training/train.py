@@ -1,7 +1,5 @@
 """Train one run, or resume it: `unweave.train` and `unweave.resume`."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Any

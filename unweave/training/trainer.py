@@ -4,8 +4,6 @@ A checkpoint may be written between any two steps. It holds the unfinished log r
 nor interruptions change the log or the weights.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Sequence

@@ -3,8 +3,6 @@
 Shape letters: N observations, B batch, L labelled factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Published data sets, downloaded or read from a path of the user."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from unweave.data.dataset import Dataset

@@ -3,8 +3,6 @@
 Shape letters: E elevations, A azimuths, O objects, H height, W width, C channels.
 """
 
-from __future__ import annotations
-
 import io
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 Shape letters: N observations, K factors, H height, W width, C channels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """COIL-20 (Nene, Nayar and Murase 1996): twenty objects on a turntable."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

@@ -3,8 +3,6 @@
 Shape letters: N observations, B batch, H height, W width.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

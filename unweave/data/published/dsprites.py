@@ -3,8 +3,6 @@
 Shape letters: N observations, K factors, H height, W width.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path

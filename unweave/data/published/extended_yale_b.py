@@ -1,7 +1,5 @@
 """The cropped Extended Yale Face Database B (Georghiades et al. 2001, Lee et al. 2005): faces under 64 lights."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

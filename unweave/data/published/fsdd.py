@@ -3,8 +3,6 @@
 Shape letters: M mel bands, T frames in time, F frequencies of the Fourier transform, S samples of a window.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import wave

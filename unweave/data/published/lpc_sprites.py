@@ -6,8 +6,6 @@ Shape letters: B batch, L layers, V drawings (the variants of all layers), P pha
 video), H height, W width.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Shape letters: N observations, H height, W width.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from functools import partial

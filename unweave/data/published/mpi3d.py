@@ -3,8 +3,6 @@
 Shape letters: N observations, H height, W width, C channels.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 from functools import partial

@@ -1,7 +1,5 @@
 """Omniglot (Lake, Salakhutdinov and Tenenbaum 2015): characters of 50 alphabets, each drawn by 20 people."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 Shape letters: N observations, K factors, H height, W width.
 """
 
-from __future__ import annotations
-
 import struct
 from functools import partial
 from pathlib import Path

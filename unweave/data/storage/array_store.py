@@ -3,8 +3,6 @@
 Memory-mapped arrays need no time to load and no memory until they are read, and may be larger than memory.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The folder of cached arrays and downloads."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Download a published file, resuming after interruptions; a file that exists is complete and verified."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Read arrays of an .npz archive in chunks of rows, without unpickling and without loading the whole array."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator
 from typing import IO

@@ -1,7 +1,5 @@
 """Progress of downloads and conversions, shown as a bar or passed to an observer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Find the files of a published data set, at a path of the user or by download, and convert them to arrays."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

@@ -5,8 +5,6 @@ In a grid both are arithmetic on indices. For other data they come from a table,
 Shape letters: N observations, B batch, K factors, P groups.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Names of the classes that labels define, and warnings about classes that the user may not expect."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """No supervision."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import final
 

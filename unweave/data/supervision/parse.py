@@ -4,8 +4,6 @@ The same texts are used in Python, on the command line and in the config.json of
 one of the kinds of supervision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ are computed once, on the device of the data: a recorded step must not copy cons
 Shape letters: B batch.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from unweave.contract import Batch

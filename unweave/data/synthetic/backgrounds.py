@@ -6,8 +6,6 @@ image is drawn. Here it is a hash of the observation's index and a seed, so that
 Shape letters: B batch, C channels, H height, W width, S side of the canvas that textures are cropped from.
 """
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

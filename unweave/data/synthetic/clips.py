@@ -6,8 +6,6 @@ video, so that nothing is stored.
 Shape letters: B batch, H height, W width.
 """
 
-from __future__ import annotations
-
 import colorsys
 
 import torch

@@ -7,8 +7,6 @@ Axes: z up, floor z = 0, walls at x = +-3.5 and y = 3.5 of height 2, no ceiling,
 Shape letters: B batch, L layers, R rays, H height, W width; points and directions are [3, R], the axes first.
 """
 
-from __future__ import annotations
-
 import colorsys
 import math
 from typing import NamedTuple

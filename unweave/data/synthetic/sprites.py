@@ -8,8 +8,6 @@ Shape letters: B batch, G orientations of one shape and scale, P positions along
 V corners of an outline, S rows (or columns) of samples, N crossings, H height, W width.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

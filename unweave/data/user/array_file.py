@@ -3,8 +3,6 @@
 Shape letters: N observations, K factors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

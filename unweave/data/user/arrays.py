@@ -3,8 +3,6 @@
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

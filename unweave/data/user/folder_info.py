@@ -1,7 +1,5 @@
 """Description of a folder of images: what the files are, what was done to them, and where their factors come from."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path

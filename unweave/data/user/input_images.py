@@ -1,7 +1,5 @@
 """Read image files given to a trained model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

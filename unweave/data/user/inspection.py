@@ -1,7 +1,5 @@
 """Describe a data set and how it was prepared, for `unweave data inspect`, and in short for `train`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 An item is an image, a tuple of an image and labels, or a dictionary with an image. Every item is read once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ An error names the first invalid row, numbered as in a spreadsheet.
 Shape letters: N observations, L listed pairs.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 from collections import Counter

@@ -3,8 +3,6 @@
 Shape letters: N observations, C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image
 

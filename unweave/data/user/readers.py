@@ -1,7 +1,5 @@
 """Open user data: a folder, a file of arrays, arrays in memory, or the data set of another library."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence

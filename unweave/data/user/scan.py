@@ -4,8 +4,6 @@ The name of the cached array is a hash of the file names, sizes and times and of
 folder is read again. Images are in the order of their names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

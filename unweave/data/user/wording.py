@@ -1,7 +1,5 @@
 """Parts of the sentences that describe user data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ discriminator that took 7 of the 155 us of a step (benchmarks/speed/fleet_h200_2
 rounded copy together with the new weight, and the next step reads the copy. The results are equal to the last bit.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -5,8 +5,6 @@ bit, which ReLUs and Adam amplify to the third digit within twenty steps. A sum 
 every order.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import fx
 

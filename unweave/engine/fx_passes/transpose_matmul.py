@@ -5,8 +5,6 @@ one tensor column by column and all others row by row. The product of the transp
 same matrix with its rows contiguous.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import fx
 

@@ -8,8 +8,6 @@ independent and grow together (trees.py).
 Shape letters: N rows, D codes, K factors, C columns (trees of one stage), V values of one factor.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, E = D + 1, V classes, M test rows, P problems solved together.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors, V classes, M test rows.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple

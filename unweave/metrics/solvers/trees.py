@@ -12,8 +12,6 @@ Shape letters: N rows, D codes, B bins, C columns (trees), S nodes of one level,
 of all trees), Q positions examined per cell, W rows examined at each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The file formats that user data may have: one module per format, listed here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from unweave.data.user.formats import npy, npz

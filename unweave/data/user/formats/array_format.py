@@ -1,7 +1,5 @@
 """The declaration of a file format for arrays of images and factors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """NumPy .npy files: one array of images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

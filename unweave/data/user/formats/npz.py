@@ -1,7 +1,5 @@
 """NumPy .npz archives: images, factors and names of factors by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
