@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from unweave.errors import Interrupted
 
@@ -26,10 +26,6 @@ def same_command_resumes() -> Iterator[None]:
         raise Interrupted(error.number, shlex.join(["unweave", *sys.argv[1:]])) from None
 
 
-def _losses(logs: dict[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4g}" for name, value in list(logs.items())[:4])
-
-
 @contextmanager
 def progress_observer(
     quiet: bool = False, label: str = "", console: Console | None = None
@@ -39,40 +35,20 @@ def progress_observer(
     if quiet:
         yield lambda record: None
     elif not console.is_terminal:
-        yield _plain_lines(console, label)
+        yield _lines(
+            console, lambda r: f"{label or r.stage} {r.step}/{r.steps}  {_state(r)}", lambda r: r.step / r.steps
+        )
     else:
         columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
         with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bar:
-            tasks: dict[str, int] = {}
+            tasks: dict[str, TaskID] = {}
 
             def observe(record: Record) -> None:
                 if record.stage not in tasks:
                     tasks[record.stage] = bar.add_task(label or record.stage, total=record.steps, text="")
-                text = record.message or f"{_rate(record)}  {_losses(record.logs)}"
-                bar.update(tasks[record.stage], completed=record.step, text=text)  # type: ignore[arg-type]
+                bar.update(tasks[record.stage], completed=record.step, text=_state(record))
 
             yield observe
-
-
-def _rate(record: Record, unit: str = "steps/s") -> str:
-    """Return the rate of the last seconds and the time left; nothing if they are not yet known."""
-    minutes, seconds = divmod(round(record.remaining_seconds), 60)
-    return f"{record.rate:,.0f} {unit}, {minutes}:{seconds:02d} left" if record.rate else ""
-
-
-def _plain_lines(console: Console, label: str) -> Callable[[Record], None]:
-    """Return an observer that prints a line for each tenth of the run, for logs."""
-    last: object = None
-
-    def observe(record: Record) -> None:
-        nonlocal last
-        if (current := record.message or 10 * record.step // record.steps) != last:
-            last = current
-            text = record.message or f"{_rate(record)}  {_losses(record.logs)}"
-            line = f"{label or record.stage} {record.step}/{record.steps}  {text}"
-            console.print(line, highlight=False, soft_wrap=True)
-
-    return observe
 
 
 @contextmanager
@@ -82,7 +58,9 @@ def sweep_progress_observer(quiet: bool = False, console: Console | None = None)
     if quiet:
         yield lambda record: None
     elif not console.is_terminal:
-        yield _plain_fleet(console)
+        yield _lines(
+            console, lambda r: f"{_runs(r)}, {100 * r.done // r.total} %  {_pace(r)}", lambda r: r.done / r.total
+        )
     else:
         columns = [TextColumn("{task.fields[runs]}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
         with Progress(*columns, TextColumn("{task.fields[pace]}"), console=console) as bar:
@@ -94,23 +72,37 @@ def sweep_progress_observer(quiet: bool = False, console: Console | None = None)
             yield observe
 
 
-def _runs(record: Record) -> str:
-    lost = f", {record.diverged} diverged" if record.diverged else ""
-    return f"{record.finished} of {record.runs} runs{lost}"
-
-
-def _pace(record: Record) -> str:
-    return "  ".join(text for text in (_rate(record, "model-steps/s"), record.message) if text)
-
-
-def _plain_fleet(console: Console) -> Callable[[Record], None]:
+def _lines(
+    console: Console, describe: Callable[[Record], str], share: Callable[[Record], float]
+) -> Callable[[Record], None]:
+    """Return an observer that prints a line for each tenth of the training, for log files."""
     last: object = None
 
     def observe(record: Record) -> None:
         nonlocal last
-        if (current := record.message or 10 * record.done // record.total) != last:
+        if (current := record.message or int(10 * share(record))) != last:
             last = current
-            share = 100 * record.done // record.total
-            console.print(f"{_runs(record)}, {share} %  {_pace(record)}", highlight=False, soft_wrap=True)
+            console.print(describe(record), highlight=False, soft_wrap=True)
 
     return observe
+
+
+def _rate(record: Record, unit: str = "steps/s") -> str:
+    """Return the rate of the last seconds and the time left; "" if they are not yet known."""
+    minutes, seconds = divmod(round(record.remaining_seconds), 60)
+    return f"{record.rate:,.0f} {unit}, {minutes}:{seconds:02d} left" if record.rate else ""
+
+
+def _state(record: Record) -> str:
+    """Return the message of a single run, or its rate and first logged quantities."""
+    logs = "  ".join(f"{name} {value:.4g}" for name, value in list(record.logs.items())[:4])
+    return record.message or f"{_rate(record)}  {logs}"
+
+
+def _runs(record: Record) -> str:
+    diverged = f", {record.diverged} diverged" if record.diverged else ""
+    return f"{record.finished} of {record.runs} runs{diverged}"
+
+
+def _pace(record: Record) -> str:
+    return "  ".join(text for text in (_rate(record, "model-steps/s"), record.message) if text)
