@@ -27,6 +27,11 @@ def test_a_plain_import_loads_nothing_heavy():
     assert loaded_by("import unweave", "torch", "numpy", *HEAVY) == []
 
 
+@pytest.mark.parametrize("name", ["train", "load_data", "load", "evaluate"])
+def test_the_main_functions_load_nothing_heavy(name):
+    assert loaded_by(f"import unweave\nunweave.{name}", "torch", *HEAVY) == ["torch"]
+
+
 def test_every_public_name_is_there_and_known_to_type_checkers():
     assert set(unweave.__all__) <= set(dir(unweave))
     for name in unweave.__all__:
