@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, all_indices, data_device
@@ -81,8 +82,7 @@ class Selection(View):
         super().__init__(data, name, options)
         self.size, self.grid, self.partners = len(index_N), False, partners
         self.frames = data.frames if _has_whole_videos(index_N, data.frames) else 1
-        self.index_N: Tensor
-        self.register_buffer("index_N", index_N, persistent=False)
+        self.index_N = Buffer(index_N, persistent=False)
 
     def base_index(self, index_B: Tensor) -> Tensor:
         if not self.partners:
@@ -136,8 +136,7 @@ class Noisy(View):
     def __init__(self, data: Dataset, sigma: float, seed: int) -> None:
         super().__init__(data, "noisy", {"sigma": sigma, "seed": seed})
         self.sigma = sigma
-        self.key: Tensor
-        self.register_buffer("key", _key(seed, "noisy").to(data_device(data)), persistent=False)
+        self.key = Buffer(_key(seed, "noisy").to(data_device(data)), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         noise = torch.vmap(lambda key: random_normal(key, self.shape))(fold(self.key, index_B))
@@ -228,13 +227,8 @@ def correlated(
     return Selection(data, index.clamp_max(data.size - 1), "correlated", options, partners=data.grid)
 
 
-VIEWS: dict[str, Callable[..., Dataset]] = {
-    "subset": subset,
-    "split": split,
-    "holdout": holdout,
-    "correlated": correlated,
-    "noisy": noisy,
-}
+_VIEWS: tuple[Callable[..., Dataset], ...] = (subset, split, holdout, correlated, noisy)
+VIEWS = {view.__name__: view for view in _VIEWS}
 
 
 def _check_sigma(sigma: object) -> None:

@@ -6,6 +6,7 @@ Shape letters: N observations, B batch, H height, W width.
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.errors import check_integer
@@ -20,7 +21,7 @@ class Digits(Dataset):
 
     factor_names = ("digit",)
     factor_sizes = (10,)
-    factor_values = (tuple(float(digit) for digit in range(10)),)
+    factor_values = (tuple(map(float, range(10))),)
     grid = False
 
     def __init__(self, *, size: int = 8) -> None:
@@ -32,13 +33,11 @@ class Digits(Dataset):
         pixels_NHW = torch.from_numpy(bundled.images).float() / 16.0
         self.name, self.shape, self.size = "digits", (1, size, size), len(pixels_NHW)
         self.options = {"size": size}
-        self.pixels: Tensor
-        self.labels_N1: Tensor
         pixels = pixels_NHW[:, None]
         if size != pixels.shape[-1]:
             pixels = F.interpolate(pixels, size=(size, size), mode="bilinear", align_corners=False)
-        self.register_buffer("pixels", pixels, persistent=False)
-        self.register_buffer("labels_N1", torch.from_numpy(bundled.target).long()[:, None], persistent=False)
+        self.pixels = Buffer(pixels, persistent=False)
+        self.labels_N1 = Buffer(torch.from_numpy(bundled.target).long()[:, None], persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         return self.pixels[index_B]

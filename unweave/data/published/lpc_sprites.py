@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image
@@ -74,8 +75,7 @@ class Characters(Dataset):
         self.factor_names, self.factor_values = stored.factors
         self.factor_sizes = tuple(map(len, self.factor_values))
         self.size = math.prod(self.factor_sizes)
-        self.layers: Tensor
-        self.register_buffer("layers", torch.from_numpy(stored.arrays["layers"]), persistent=False)
+        self.layers = Buffer(torch.from_numpy(stored.arrays["layers"]), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         phases = self.layers.shape[1]

@@ -1,12 +1,10 @@
 """Read files of a folder or an archive by name, without unpacking the archive to disk."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
 import numpy as np
 from PIL import Image
@@ -42,12 +40,10 @@ class FileTree:
             return file.read()
         return (self.path.parent / name).read_bytes()
 
-    def __enter__(self) -> FileTree:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for archive in (self.zip, self.tar):
             if archive is not None:
                 archive.close()

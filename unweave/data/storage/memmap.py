@@ -6,8 +6,6 @@ keeps as many of them in memory as fit.
 Shape letters: B rows of a batch.
 """
 
-from __future__ import annotations
-
 import ctypes
 import io
 import mmap
@@ -16,7 +14,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -59,7 +57,7 @@ class MemmapWriter:
         self.row_shape, self.rows = chunk.shape[1:], self.rows + len(chunk)
         self.file.write(np.ascontiguousarray(chunk, dtype=np.uint8).data)
 
-    def __enter__(self) -> MemmapWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -7,6 +7,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import StoredArrays
@@ -35,18 +36,11 @@ class StoredImages(Dataset):
             raise ValueError(f"{self.size} images are not a grid of factors of sizes {self.factor_sizes}")
         self.device_cache_limit = memory_limit()
         self.resident = pixels.nbytes <= self.device_cache_limit
-        self.pixels: Tensor
-        self.classes: Tensor
-        self.shift_8: Tensor
-        if self.resident:
-            self.register_buffer("pixels", pixels, persistent=False)
-        else:
-            self.pixels = pixels
+        self.pixels = Buffer(pixels, persistent=False) if self.resident else pixels
         if self.packed:
-            shift_8 = torch.arange(7, -1, -1, dtype=torch.uint8)
-            self.register_buffer("shift_8", shift_8, persistent=False)
+            self.shift_8 = Buffer(torch.arange(7, -1, -1, dtype=torch.uint8), persistent=False)
         if not self.grid:
-            self.register_buffer("classes", torch.from_numpy(stored.arrays["classes"]).long(), persistent=False)
+            self.classes = Buffer(torch.from_numpy(stored.arrays["classes"]).long(), persistent=False)
 
     def rows(self, index_B: Tensor) -> Tensor:
         rows = self._select(index_B)

@@ -3,11 +3,9 @@
 Shape letters: B batch, K factors, M factors that may change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor
@@ -49,7 +47,7 @@ class ChangedPairs(Supervision):
         return "file" not in options and not SharedPairs.matches(options)
 
     @classmethod
-    def parse(cls, call: Call) -> ChangedPairs:
+    def parse(cls, call: Call) -> Self:
         data, options = call.data, call.options
         rule = options.get("rule", "paper")
         check_choice("rule", rule, ("paper", "dlib"), context=call.context)

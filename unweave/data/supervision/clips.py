@@ -3,10 +3,8 @@
 Shape letters: B batch, S frames of a clip.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import torch
 from torch import Tensor
@@ -33,7 +31,7 @@ class Clips(Supervision):
     example_data = "clips(size=8, motions=1)"
 
     @classmethod
-    def parse(cls, call: Call) -> Clips:
+    def parse(cls, call: Call) -> Self:
         frames = call.data.frames
         if frames < 2:
             raise invalid("data", call.data.name, "a set of videos such as clips", context=call.context)

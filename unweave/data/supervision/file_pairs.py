@@ -3,12 +3,10 @@
 Shape letters: L listed pairs, B batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 from torch import Tensor
 
@@ -38,7 +36,7 @@ class FilePairs(Supervision):
         return "file" in options
 
     @classmethod
-    def parse(cls, call: Call) -> FilePairs:
+    def parse(cls, call: Call) -> Self:
         file, fingerprint = call.options["file"], call.options.get("fingerprint")
         if not isinstance(file, str) or not file:
             raise call.error("file", "the path of a .csv with two file names per row, in quotes")

@@ -3,10 +3,8 @@
 Shape letters: B batch, S members of a group.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import torch
 from torch import Tensor
@@ -40,7 +38,7 @@ class Groups(Supervision):
     file_option = "--groups, a .csv with a file name and a group name per row"
 
     @classmethod
-    def parse(cls, call: Call) -> Groups:
+    def parse(cls, call: Call) -> Self:
         return cls(call.factors("by"), call.integer("size", 2, 1, 4096), call.flag("distinct"))
 
     def info(self, data: Dataset) -> DataInfo:

@@ -3,10 +3,8 @@
 Shape letters: B batch, L labelled factors.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 from torch import Tensor
 
@@ -47,7 +45,7 @@ class Labels(Supervision):
     file_option = "--factors, a .csv with a file name and its labels per row"
 
     @classmethod
-    def parse(cls, call: Call) -> Labels:
+    def parse(cls, call: Call) -> Self:
         sizes, options = call.data.factor_sizes, call.options
         factors = call.factors("factors", tuple(range(len(sizes))))
         if not factors:

@@ -1,9 +1,7 @@
 """Pairs that share either the content or the style. Shape letters: B batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import torch
 from torch import Tensor
@@ -29,7 +27,7 @@ class Match(Supervision):
     min_factors = 2
 
     @classmethod
-    def parse(cls, call: Call) -> Match:
+    def parse(cls, call: Call) -> Self:
         content = call.factors("content")
         style = call.factors("style", tuple(i for i in varying_factors(call.data) if i not in content))
         if not style:

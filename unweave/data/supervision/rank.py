@@ -1,9 +1,7 @@
 """The order of two images by a factor. Shape letters: B batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 from torch import Tensor
 
@@ -24,7 +22,7 @@ class Rank(Supervision):
     batch_fields = ("order",)
 
     @classmethod
-    def parse(cls, call: Call) -> Rank:
+    def parse(cls, call: Call) -> Self:
         factors = call.factors("factor")
         if len(factors) != 1 or call.data.factor_sizes[factors[0]] < 2:
             raise call.error("factor", "one factor with two or more values")

@@ -3,11 +3,9 @@
 Shape letters: B batch, K factors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 from torch import Tensor
 
@@ -34,7 +32,7 @@ class SharedPairs(Supervision):
         return bool(options.get("share")) and options.get("k") is None and not {"change", "file"} & set(options)
 
     @classmethod
-    def parse(cls, call: Call) -> SharedPairs:
+    def parse(cls, call: Call) -> Self:
         return cls(call.factors("share"))
 
     def tables(self, data: Dataset, seed: int) -> Tables:

@@ -1,9 +1,7 @@
 """Triplets: an image, one that shares some factors with it, and one that does not. Shape letters: B batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 from torch import Tensor
 
@@ -27,7 +25,7 @@ class Triplets(Supervision):
     batch_fields = ("positive", "negative")
 
     @classmethod
-    def parse(cls, call: Call) -> Triplets:
+    def parse(cls, call: Call) -> Self:
         return cls(call.factors("by"))
 
     def tables(self, data: Dataset, seed: int) -> Tables:

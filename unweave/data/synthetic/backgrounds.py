@@ -9,6 +9,7 @@ Shape letters: B batch, C channels, H height, W width, S side of the canvas that
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.synthetic.sprites import Sprites
@@ -35,15 +36,13 @@ class _SpritesWithNuisance(Dataset):
 
     factor_names, factor_sizes = Sprites.factor_names, Sprites.factor_sizes
     factor_values = Sprites.factor_values
-    key: Tensor
 
     def __init__(self, name: str, size: int, seed: int, **options: object) -> None:
         super().__init__()
-        key = fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), name)
+        self.key = Buffer(fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), name), persistent=False)
         self.sprites = Sprites(size=size)
         self.name, self.shape, self.size = name, (3, size, size), self.sprites.size
         self.options = {"size": size, "seed": seed, **options}
-        self.register_buffer("key", key, persistent=False)
 
 
 class ColourSprites(_SpritesWithNuisance):
@@ -83,8 +82,7 @@ class TexturedSprites(_SpritesWithNuisance):
 
     def __init__(self, *, size: int = 64, seed: int = 0) -> None:
         super().__init__("textured_sprites", size, seed)
-        self.canvas_SSC: Tensor
-        self.register_buffer("canvas_SSC", texture(4 * size).movedim(0, -1).contiguous(), persistent=False)
+        self.canvas_SSC = Buffer(texture(4 * size).movedim(0, -1).contiguous(), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         key_B, side = fold(self.key, index_B), self.shape[1]

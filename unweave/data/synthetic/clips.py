@@ -10,6 +10,7 @@ import colorsys
 
 import torch
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.synthetic.sprites import ORIENTATIONS, POSITIONS, SCALES, SHAPES, Sprites
@@ -46,15 +47,12 @@ class Clips(Dataset):
         super().__init__()
         check_choice("changing", changing, ("none", "colour", "scale"))
         self.frames, self.motions = check_integer("frames", frames, 2, 1000), check_integer("motions", motions, 1, 9999)
-        key = fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), "clips")
+        self.key = Buffer(fold(torch.tensor(check_integer("seed", seed, 0, 2**62)), "clips"), persistent=False)
         self.changing, self.sprites = changing, Sprites(size=size)
         self.videos = len(SHAPES) * len(HUES) * len(SCALES) * motions
         self.name, self.shape, self.size = "clips", (3, size, size), self.videos * frames
         self.options = {"size": size, "frames": frames, "motions": motions, "changing": changing, "seed": seed}
-        self.key: Tensor
-        self.rgb: Tensor
-        self.register_buffer("key", key, persistent=False)
-        self.register_buffer("rgb", torch.tensor([colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]), persistent=False)
+        self.rgb = Buffer(torch.tensor([colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]), persistent=False)
 
     def factors(self, index_B: Tensor) -> Tensor:
         video_B, time_B = index_B // self.frames, index_B % self.frames

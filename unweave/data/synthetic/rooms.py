@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
@@ -227,16 +228,11 @@ class Rooms(Dataset):
         self.side = check_integer("size", size, 8, 256)
         self.name, self.shape, self.size = "rooms", (3, size, size), math.prod(self.factor_sizes)
         self.options = {"size": size}
-        self.layers: Tensor
-        self.hue_rgb: Tensor
-        self.sky_and_white: Tensor
-        store = torch.from_numpy(
-            cached_array(f"rooms-v2-{size}", (480, _LAYERS, size * size), lambda: cast_store(size))
-        )
+        store = cached_array(f"rooms-v2-{size}", (480, _LAYERS, size * size), lambda: cast_store(size))
         hues = [colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]
-        self.register_buffer("layers", store, persistent=False)
-        self.register_buffer("hue_rgb", torch.tensor(hues), persistent=False)
-        self.register_buffer("sky_and_white", torch.tensor([_SKY, (1.0, 1.0, 1.0)]), persistent=False)
+        self.layers = Buffer(torch.from_numpy(store), persistent=False)
+        self.hue_rgb = Buffer(torch.tensor(hues), persistent=False)
+        self.sky_and_white = Buffer(torch.tensor([_SKY, (1.0, 1.0, 1.0)]), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:
         factors_BK = self.factors(index_B)

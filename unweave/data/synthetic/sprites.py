@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.cache import cached_array
@@ -203,16 +204,13 @@ class Sprites(Dataset):
         self.name, self.shape, self.size = "sprites", (1, size, size), math.prod(self.factor_sizes)
         self.options = {"size": size, "antialias": antialias}
         self.stored = antialias == 1 and size <= _STORE_SIDE
-        self.rows_NH: Tensor
-        self.bit_W: Tensor
-        self.outlines_3V2: Tensor
         if self.stored:
             window_shape = (*self.factor_sizes, _windows(size)[1])
             cut = torch.from_numpy(cached_array(f"sprites-v2-{size}", window_shape, lambda: render_windows(size)))
-            self.register_buffer("rows_NH", spread_windows(cut, size), persistent=False)
-            self.register_buffer("bit_W", torch.arange(size), persistent=False)
+            self.rows_NH = Buffer(spread_windows(cut, size), persistent=False)
+            self.bit_W = Buffer(torch.arange(size), persistent=False)
         else:
-            self.register_buffer("outlines_3V2", outlines(), persistent=False)
+            self.outlines_3V2 = Buffer(outlines(), persistent=False)
             for name, values in zip(self.factor_names, self.factor_values, strict=True):
                 self.register_buffer(f"{name}_values", torch.tensor(values, dtype=torch.float64), persistent=False)
 

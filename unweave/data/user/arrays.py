@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.memmap import memory_limit, select_rows
@@ -37,21 +38,15 @@ class Arrays(Dataset):
         super().__init__()
         pixels = _pixels(images, copy)
         self.name, self.size, self.options = "arrays", len(pixels), {}
-        self.shape = (pixels.shape[1], pixels.shape[2], pixels.shape[3])
+        self.shape = tuple(pixels.shape[1:])  # type: ignore[assignment]
         self.table = _table(factors, names, self.size)
         self.factor_names, self.factor_values = self.table.names, self.table.values
         self.factor_sizes, self.factor_spans = tuple(map(len, self.factor_values)), self.table.spans
         self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
         self.device_cache_limit = memory_limit() if resident is None else 0
-        self.pixels: Tensor
-        self.classes: Tensor
-        self.numbers: Tensor
-        if self.resident:
-            self.register_buffer("pixels", pixels, persistent=False)
-        else:
-            self.pixels = pixels
-        self.register_buffer("classes", torch.from_numpy(self.table.classes_NK), persistent=False)
-        self.register_buffer("numbers", torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
+        self.pixels = Buffer(pixels, persistent=False) if self.resident else pixels
+        self.classes = Buffer(torch.from_numpy(self.table.classes_NK), persistent=False)
+        self.numbers = Buffer(torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
 
     @property
     def factor_types(self) -> tuple[str, ...]:

@@ -3,11 +3,9 @@
 Shape letters: C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import io
 import re
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from PIL import Image, ImageColor, ImageOps, UnidentifiedImageError
@@ -29,7 +27,7 @@ class Preprocessing(NamedTuple):
     background: str = "white"  # behind transparent parts, and in the margins
     white: int = _MAX_16_BIT  # the value of 16-bit images that becomes 255
 
-    def checked(self) -> Preprocessing:
+    def checked(self) -> Self:
         """Return these settings; raise a UserError if one is not valid."""
         if self.size:
             check_integer("size", self.size, 8, 512)
