@@ -3,7 +3,6 @@
 Shape letters: N observations, K factors, H height, W width, C channels.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -76,19 +75,18 @@ def _read(part: str, size: int, crop: int, files: list[Path], folder: Path) -> F
         parts = dict(line.split() for line in files[2].read_text().splitlines() if line.strip())
         chosen = [file for file in chosen if int(parts[file]) == PARTS[part]]
     with FileTree(files[0]) as tree:
-        faces = in_chunks(_faces(tree, chosen, size, crop))
+        paths = {PurePosixPath(name).name: name for name in tree.names}
+        if missing := [file for file in chosen if file not in paths]:
+            raise ValueError(f"{tree.path.name} has no {missing[0]}, which is in the attribute list")
+        faces = in_chunks(_face(tree.read(paths[file]), file, size, crop) for file in chosen)
         write_rows(folder / "pixels.npy", len(chosen), faces, "celeba")
     np.save(folder / "classes.npy", np.array([attributes[file] for file in chosen], dtype=np.uint8))
     return Factors(names, ((0.0, 1.0),) * len(names))
 
 
-def _faces(tree: FileTree, chosen: list[str], size: int, crop: int) -> Iterator[np.ndarray]:
-    paths = {PurePosixPath(name).name: name for name in tree.names}
-    for file in chosen:
-        if file not in paths:
-            raise ValueError(f"{tree.path.name} has no {file}, which is in the attribute list")
-        image = read_image(tree.read(paths[file]), "RGB", file)
-        left, top = (image.width - crop) // 2, (image.height - crop) // 2
-        if left < 0 or top < 0:
-            raise ValueError(f"{file} has {image.width} x {image.height} pixels, fewer than crop={crop}")
-        yield resized(image.crop((left, top, left + crop, top + crop)), size)
+def _face(content: bytes, file: str, size: int, crop: int) -> np.ndarray:
+    image = read_image(content, "RGB", file)
+    left, top = (image.width - crop) // 2, (image.height - crop) // 2
+    if left < 0 or top < 0:
+        raise ValueError(f"{file} has {image.width} x {image.height} pixels, fewer than crop={crop}")
+    return resized(image.crop((left, top, left + crop, top + crop)), size)

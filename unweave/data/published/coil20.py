@@ -14,13 +14,8 @@ from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_integer
 
 _FILE = "coil-20-proc.zip"
-REMOTE = RemoteFile(
-    _FILE,
-    (
-        f"https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/{_FILE}",
-        f"https://cave.cs.columbia.edu/old/databases/SLAM_coil-20_coil-100/coil-20/{_FILE}",
-    ),
-)
+_HOMES = ("https://www.cs.columbia.edu/CAVE/databases/", "https://cave.cs.columbia.edu/old/databases/")
+REMOTE = RemoteFile(_FILE, tuple(f"{home}SLAM_coil-20_coil-100/coil-20/{_FILE}" for home in _HOMES))
 _NAME = re.compile(r"obj(\d+)__(\d+)\.png$")
 
 

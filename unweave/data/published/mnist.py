@@ -4,9 +4,7 @@ Shape letters: N observations, H height, W width.
 """
 
 import struct
-from collections.abc import Iterator
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +96,17 @@ def _read(name: str, factors: Factors, size: int, files: list[Path], folder: Pat
             raise ValueError(f"{image_file.name} has {len(some)} images, {label_file.name} {len(some_labels)} labels")
         if some_labels.max(initial=0) > 9:
             raise ValueError(f"{label_file.name} contains label {some_labels.max()}; labels are 0 to 9")
-    chunks = chain.from_iterable(_sized(part, size) for part in images)
+    starts = [(part, start) for part in images for start in range(0, len(part), 1000)]
+    chunks = (_sized(part[start : start + 1000], size) for part, start in starts)
     write_rows(folder / "pixels.npy", sum(map(len, images)), chunks, name)
     np.save(folder / "classes.npy", np.concatenate(labels)[:, None])
     return factors
 
 
-def _sized(images: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Yield the images in chunks, with a margin or resized."""
-    for start in range(0, len(images), 1000):
-        some = images[start : start + 1000]
-        if images.shape[1:] == (size, size):
-            yield some
-        elif images.shape[1:] == (28, 28) and size == 32:
-            yield np.pad(some, ((0, 0), (2, 2), (2, 2)))
-        else:
-            yield np.stack([resized(Image.fromarray(image), size) for image in some])
+def _sized(images: np.ndarray, size: int) -> np.ndarray:
+    """Return the images with a margin or resized."""
+    if images.shape[1:] == (size, size):
+        return images
+    if images.shape[1:] == (28, 28) and size == 32:
+        return np.pad(images, ((0, 0), (2, 2), (2, 2)))
+    return np.stack([resized(Image.fromarray(image), size) for image in images])

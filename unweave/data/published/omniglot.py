@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import ImageOps
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image, resized
@@ -49,7 +49,9 @@ def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
         rows = dict(sorted(_rows(trees, part)))
         if not rows:
             raise ValueError(f"there are no images named like Greek/character01/0394_01.png in part={part!r}")
-        drawings = in_chunks(_drawing(tree, name, size) for tree, name in rows.values())
+        # bright strokes on black, as in MNIST; the published drawings are black on white
+        inverted = (ImageOps.invert(read_image(tree.read(name), "L", name)) for tree, name in rows.values())
+        drawings = in_chunks(resized(image, size) for image in inverted)
         write_rows(folder / "pixels.npy", len(rows), drawings, "omniglot")
     alphabets, characters = (list(dict.fromkeys(row[:n] for row in rows)) for n in (1, 2))
     drawers = sorted({row[2] for row in rows})
@@ -66,9 +68,3 @@ def _rows(trees: list[FileTree], part: str) -> Iterator[tuple[tuple[str, int, in
             match = _NAME.search(name)
             if match and (part == "all" or f"images_{part}" in name):
                 yield (match[1], int(match[2]), int(match[3])), (tree, name)
-
-
-def _drawing(tree: FileTree, name: str, size: int) -> np.ndarray:
-    """Return a drawing with bright strokes on black, as in MNIST; the published ones are black on white."""
-    inverted: Image.Image = ImageOps.invert(read_image(tree.read(name), "L", name))
-    return resized(inverted, size)

@@ -3,10 +3,8 @@
 Shape letters: N observations, K factors, H height, W width, C channels.
 """
 
-from __future__ import annotations
-
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +12,6 @@ from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.source import DataPath, open_files
-
-if TYPE_CHECKING:
-    import h5py
 
 REMOTE = RemoteFile(
     "3dshapes.h5",
@@ -46,14 +41,11 @@ def _read(files: list[Path], folder: Path) -> Factors:
             raise ValueError(f"images {images.shape} and labels {labels_NK.shape} are not those of 3D Shapes")
         # labels are computed values; equal ones may differ in the last digit
         values = grid_values(labels_NK.round(6))
-        step = _step(images)
+        rows = images.chunks[0] if images.chunks else 1
+        step = (
+            max(1, 60_000_000 // (rows * math.prod(images.shape[1:]))) * rows
+        )  # whole chunks of the file, about 60 MB
         chunks = (images[start : start + step] for start in range(0, count, step))
         write_rows(folder / "pixels.npy", count, chunks, "shapes3d")
     shapes = tuple(SHAPES[int(value)] for value in values[4])
     return Factors(NAMES, (*values[:4], shapes, values[5]))
-
-
-def _step(images: h5py.Dataset) -> int:
-    """Return the number of rows to read at once: whole chunks of the file, about 60 MB."""
-    chunk = images.chunks[0] if images.chunks else 1
-    return max(1, 60_000_000 // (chunk * int(np.prod(images.shape[1:])))) * chunk

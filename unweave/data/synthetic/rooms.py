@@ -162,16 +162,13 @@ def render_view(degrees: float, size: int) -> CameraView:
     at = eye + torch.minimum(t_floor, t_wall) * ray
     dark = (0.254 - 0.278 * ray[2]) * on_floor
     spot = (-0.5 * ((at[0] + 1.561) / 2.622) ** 2 - 0.5 * ((at[1] - 0.662) / 2.462) ** 2).exp() * on_floor
-    wall = _shade_wall(ray, t_back < t_side) * on_wall
+    back = t_back < t_side
+    facing = torch.where(back, ray[1], ray[0].abs())
+    wall = 0.351 * facing + torch.where(back, 0.649, torch.where(ray[0] < 0.0, 0.483, 0.400))
     none = torch.zeros_like(dark)
-    empty = torch.stack([(~(on_floor | on_wall)).float(), dark + 0.912 * spot, wall, none, none])
+    empty = torch.stack([(~(on_floor | on_wall)).float(), dark + 0.912 * spot, wall * on_wall, none, none])
     shadow_rays = on_floor & _may_hit(at, _to_light(at))
     return CameraView(eye, ray, empty, dark, at, _indices(_may_hit(eye, ray)), _indices(shadow_rays))
-
-
-def _shade_wall(ray: Tensor, back: Tensor) -> Tensor:
-    facing = torch.where(back, ray[1], ray[0].abs())
-    return 0.351 * facing + torch.where(back, 0.649, torch.where(ray[0] < 0.0, 0.483, 0.400))
 
 
 def _shade_object(at: Tensor, normal: Tensor, ray: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ Shape letters: N observations, K factors.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,15 +41,6 @@ class FactorTable(NamedTuple):
         return hashlib.blake2b(text + self.numbers_NK.tobytes(), digest_size=4).hexdigest()
 
 
-class _Factor(NamedTuple):
-    name: str
-    factor_type: str
-    values: tuple[float | str, ...]
-    classes_N: np.ndarray
-    numbers_N: np.ndarray
-    spans: tuple[Span, ...]
-
-
 def factor_table(
     columns: Mapping[str, Any], factor_types: Mapping[str, str] | None = None, *, keep: bool = False
 ) -> tuple[FactorTable, dict[str, str]]:
@@ -73,8 +64,7 @@ def factor_table(
     count = len(next(iter(columns.values()))) if len(columns) else 0
     if not factors:
         return no_factors(count), excluded
-    names, types, values, classes, numbers, spans = zip(*factors)
-    return FactorTable(names, types, values, np.stack(classes, axis=1), np.stack(numbers, axis=1), spans), excluded
+    return concatenate(factors), excluded
 
 
 def no_factors(count: int) -> FactorTable:
@@ -82,12 +72,11 @@ def no_factors(count: int) -> FactorTable:
     return FactorTable((), (), (), np.empty((count, 0), np.int64), np.empty((count, 0), np.float64), ())
 
 
-def concatenate(left: FactorTable, right: FactorTable) -> FactorTable:
-    """Return the factors of two tables of the same observations."""
-    classes_NK = np.concatenate([left.classes_NK, right.classes_NK], axis=1)
-    numbers_NK = np.concatenate([left.numbers_NK, right.numbers_NK], axis=1)
-    names, types, values = left.names + right.names, left.factor_types + right.factor_types, left.values + right.values
-    return FactorTable(names, types, values, classes_NK, numbers_NK, left.spans + right.spans)
+def concatenate(tables: Sequence[FactorTable]) -> FactorTable:
+    """Return the factors of several tables of the same observations."""
+    names, types, values, classes, numbers, spans = zip(*tables)
+    classes_NK, numbers_NK = np.hstack(classes), np.hstack(numbers)
+    return FactorTable(sum(names, ()), sum(types, ()), sum(values, ()), classes_NK, numbers_NK, sum(spans, ()))
 
 
 def _clean(series: pd.Series) -> pd.Series:
@@ -126,7 +115,7 @@ def _reason_to_exclude(series: pd.Series, requested: bool) -> str:
     return ""
 
 
-def _factor(name: str, series: pd.Series, factor_type: str | None) -> _Factor:
+def _factor(name: str, series: pd.Series, factor_type: str | None) -> FactorTable:
     known = series.notna().to_numpy()
     present = series[known].to_numpy()
     if series.dtype == object:
@@ -140,11 +129,11 @@ def _factor(name: str, series: pd.Series, factor_type: str | None) -> _Factor:
     if factor_type == "continuous" and len(values) > _MAX_VALUES:
         values, classes = _bin(present)
         spans = class_spans(present, classes)
-    classes_N = np.full(len(series), -1, np.int64)
-    classes_N[known] = classes
-    numbers_N = np.full(len(series), np.nan)
-    numbers_N[known] = present if factor_type == "continuous" else classes
-    return _Factor(name, factor_type, tuple(values.tolist()), classes_N, numbers_N, spans)
+    classes_N1 = np.full((len(series), 1), -1, np.int64)
+    classes_N1[known, 0] = classes
+    numbers_N1 = np.full((len(series), 1), np.nan)
+    numbers_N1[known, 0] = present if factor_type == "continuous" else classes
+    return FactorTable((name,), (factor_type,), (tuple(values.tolist()),), classes_N1, numbers_N1, (spans,))
 
 
 def _bin(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -108,7 +108,7 @@ def _with_groups(found: FolderFactors, groups: GroupAssignment) -> FolderFactors
     if "group" in found.table.names:
         message = f"groups '{groups.path}': the table already has a factor 'group'; select other columns with columns="
         raise UserError(message, argument="groups", value=str(groups.path), accepted="a table without a factor 'group'")
-    return found._replace(table=concatenate(found.table, groups.table), groups=groups)
+    return found._replace(table=concatenate([found.table, groups.table]), groups=groups)
 
 
 def _table_factors(

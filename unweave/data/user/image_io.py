@@ -82,7 +82,9 @@ def _decode(file: Image.Image, preprocessing: Preprocessing) -> tuple[np.ndarray
     traits = _traits(file, preprocessing)
     # Decode a large JPEG at a reduced size, of at least twice the side that is needed.
     file.draft(None, (2 * preprocessing.size, 2 * preprocessing.size))  # type: ignore[arg-type]
-    image, max_16_bit = _to_8_bits(_upright(file), preprocessing)
+    upright = file if _orientation(file) == 1 else ImageOps.exif_transpose(file)
+    upright.load()
+    image, max_16_bit = _to_8_bits(upright, preprocessing)
     return preprocess_image(image, preprocessing), ImageInfo(format, mode, size, traits, max_16_bit)
 
 
@@ -115,13 +117,6 @@ def _orientation(file: Image.Image) -> int:
         return int(file.getexif().get(0x0112, 1))
     except Exception:  # damaged metadata is not a reason to reject the image
         return 1
-
-
-def _upright(file: Image.Image) -> Image.Image:
-    if _orientation(file) == 1:
-        file.load()
-        return file
-    return ImageOps.exif_transpose(file)
 
 
 def _to_8_bits(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.Image, int]:

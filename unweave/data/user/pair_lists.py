@@ -127,8 +127,11 @@ class _Images:
     def find(self, row: Row, name: str) -> int | None:
         """Return the index of an image; None if its file is unreadable, of which reading the folder has warned."""
         index = find_file(name, self.finder)
-        if index is not None and _same_folders(name, self.images[index]):
-            return index
+        if index is not None:
+            # parent folders must agree as far as both have any: cats/1.png is not dogs/1.png
+            parents = (text.casefold().replace("\\", "/").split("/")[-2::-1] for text in (name, self.images[index]))
+            if all(ours == theirs for ours, theirs in zip(*parents) if ours not in ("", ".")):
+                return index
         if find_file(name, self.unreadable) is not None:
             return None
         last = Path(name.replace("\\", "/")).name.casefold()
@@ -147,12 +150,6 @@ class _Images:
         if not rest:
             raise self.file.error("has no rows below its header")
         return rest
-
-
-def _same_folders(name: str, image: str) -> bool:
-    """Return True if the parent folders agree as far as both have any: cats/1.png is not dogs/1.png."""
-    parents = (text.casefold().replace("\\", "/").split("/")[-2::-1] for text in (name, image))
-    return all(ours == theirs for ours, theirs in zip(*parents) if ours not in ("", "."))
 
 
 def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, str]) -> GroupAssignment:

@@ -82,10 +82,6 @@ def _preprocess(pixels: np.ndarray, preprocessing: Preprocessing, context: str) 
     levels = pixels if pixels.dtype == np.uint8 else (pixels * 255.0).round().astype(np.uint8)
     if preprocessing.channels == "auto":
         preprocessing = preprocessing._replace(channels="gray" if pixels.shape[1] == 1 else "rgb")
-    return np.stack([preprocess_image(as_image(row), preprocessing) for row in levels])
-
-
-def as_image(pixels_CHW: np.ndarray) -> Image.Image:
-    """Return bytes as a Pillow image."""
-    pixels_HWC = np.ascontiguousarray(pixels_CHW.transpose(1, 2, 0))
-    return Image.fromarray(pixels_HWC[..., 0] if pixels_HWC.shape[2] == 1 else pixels_HWC)
+    levels_NHWC = np.ascontiguousarray(levels.transpose(0, 2, 3, 1))
+    rows = levels_NHWC[..., 0] if pixels.shape[1] == 1 else levels_NHWC
+    return np.stack([preprocess_image(Image.fromarray(row), preprocessing) for row in rows])

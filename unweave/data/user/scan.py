@@ -61,20 +61,17 @@ def list_files(root: Path, skip: Collection[Path] = ()) -> Files:
         for name in names:
             path = Path(folder, name)
             if not _is_system_file(name) and path not in skip:
-                files[path.relative_to(root).as_posix()] = _size_and_time(path)
+                try:
+                    state = path.stat()
+                    found = state.st_size, state.st_mtime_ns
+                except OSError:  # a broken link; reading it reports the error
+                    found = -1, 0
+                files[path.relative_to(root).as_posix()] = found
     return dict(sorted(files.items()))
 
 
 def _is_system_file(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM_FILES
-
-
-def _size_and_time(path: Path) -> tuple[int, int]:
-    try:
-        state = path.stat()
-        return state.st_size, state.st_mtime_ns
-    except OSError:  # a broken link; reading it reports the error
-        return -1, 0
 
 
 def read_folder(root: Path, files: Files, preprocessing: Preprocessing) -> tuple[np.ndarray, FolderScan]:
@@ -98,7 +95,11 @@ def _decode_to_cache(
     root: Path, files: Files, preprocessing: Preprocessing, pixels_path: Path, scan_path: Path
 ) -> tuple[np.ndarray, FolderScan]:
     """Write the array, then its scan; an array without a scan is incomplete and not used."""
-    with _open_writer(pixels_path) as writer:
+    try:
+        writer = MemmapWriter(pixels_path)
+    except OSError:  # the cache is not writable: a temporary file
+        writer = MemmapWriter(Path(tempfile.mkdtemp(prefix="unweave-")) / pixels_path.name)
+    with writer:
         scan = _decode_files(root, files, preprocessing, writer)
     if preprocessing.channels == "auto" and scan.gray:
         rgb = open_memmap(writer.path)
@@ -111,14 +112,6 @@ def _decode_to_cache(
     else:
         shutil.rmtree(writer.path.parent, ignore_errors=True)  # the memory map outlives the name of the file
     return pixels, scan
-
-
-def _open_writer(path: Path) -> MemmapWriter:
-    """Open a file in the cache, or a temporary one if the cache is not writable."""
-    try:
-        return MemmapWriter(path)
-    except OSError:
-        return MemmapWriter(Path(tempfile.mkdtemp(prefix="unweave-")) / path.name)
 
 
 def _decode_files(root: Path, files: Files, preprocessing: Preprocessing, writer: MemmapWriter) -> FolderScan:
