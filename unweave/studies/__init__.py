@@ -3,14 +3,5 @@
 from unweave.studies import kingma2014, locatello2019, locatello2020, makhzani2015, tran2021, zhao2019
 from unweave.studies.study import Study
 
-STUDIES: dict[str, Study] = {
-    study.name: study
-    for study in (
-        kingma2014.STUDY,
-        makhzani2015.STUDY,
-        locatello2019.STUDY,
-        locatello2020.STUDY,
-        tran2021.STUDY,
-        zhao2019.STUDY,
-    )
-}
+_MODULES = (kingma2014, makhzani2015, locatello2019, locatello2020, tran2021, zhao2019)
+STUDIES: dict[str, Study] = {module.STUDY.name: module.STUDY for module in _MODULES}

@@ -5,17 +5,8 @@ from typing import Any
 
 from unweave.evaluation.classification import class_error
 from unweave.model import TrainedModel
-from unweave.studies.study import (
-    COMPARED,
-    SMALL_TESTED,
-    TESTED,
-    Published,
-    Row,
-    RunSpec,
-    Study,
-    base_name,
-    held_out_data,
-)
+from unweave.studies.study import COMPARED, DIGITS, TESTED, Published, Row, RunSpec, Study, base_name, held_out_data
+from unweave.training.sweep import expand
 
 MODELS: tuple[RunSpec, ...] = (
     {"method": "m1", "classifier": "regression"},
@@ -33,23 +24,12 @@ QUICK: RunSpec = {"steps": 1000, "batch": 64, "lr": 1e-3}
 
 def runs(scale: str) -> list[RunSpec]:
     quick = scale == "quick"
-    sets, counts, seeds = ((SMALL_TESTED,), (100,), 2) if quick else (TESTED, (100, 1000, 3000), 5)
+    sets, counts, seeds = ((DIGITS,), (100,), 2) if quick else (TESTED, (100, 1000, 3000), 5)
     same = {**(QUICK if quick else FULL), "binarize": True}
     longer = {} if quick else LONGER
-    return [
-        {
-            **model,
-            "data": data,
-            **same,
-            **longer.get(model["method"], {}),
-            "supervision": f"labels(n={count}, balanced=True)",
-            "seed": seed,
-        }
-        for data in sets
-        for model in MODELS
-        for count in counts
-        for seed in range(seeds)
-    ]
+    points = expand({"supervision": [f"labels(n={count}, balanced=True)" for count in counts]}, range(seeds))
+    models = [{**model, "data": data, **same, **longer.get(model["method"], {})} for data in sets for model in MODELS]
+    return [{**model, **point} for model in models for point in points]
 
 
 def row(run: Mapping[str, Any]) -> Row:
@@ -91,8 +71,6 @@ STUDY = Study(
         "500 images at 0.0003); the paper's results with 600 labels are left out; the paper mentions regression after "
         "m1 without a number; alpha is 300 for m2 and 1 for m1_m2, in the paper 0.1; the paper has no results on "
         "Fashion-MNIST, for which the settings of MNIST are used",
-        COMPARED,
-        "quick: another data set, 1,797 digits of 16 x 16 pixels, a quarter of which are test images, and too few "
-        "steps for a comparison with the paper",
+        *COMPARED,
     ),
 )

@@ -27,18 +27,10 @@ def _penalised(data: str, grid: Mapping[str, Sequence[float]]) -> list[RunSpec]:
 
 def _averaged(data: str, betas: Sequence[float], sizes: Sequence[int]) -> list[RunSpec]:
     """Return runs that average over groups of each size, with each beta."""
-    content = CONTENT[base_name(data)]
-    return [
-        {
-            "method": method,
-            "data": data,
-            "beta": beta,
-            "supervision": f"groups(by={content}, size={size})",
-            "batch": IMAGES // size,
-            "per_member": True,
-        }
-        for method, beta, size in itertools.product(AVERAGING, betas, sizes)
-    ]
+    groups = f"groups(by={CONTENT[base_name(data)]}, size={{}})"
+    shapes = [{"supervision": groups.format(size), "batch": IMAGES // size, "per_member": True} for size in sizes]
+    points = itertools.product(AVERAGING, betas, shapes)
+    return [{"method": method, "data": data, "beta": beta, **shape} for method, beta, shape in points]
 
 
 def runs(scale: str) -> list[RunSpec]:

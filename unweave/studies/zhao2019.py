@@ -8,7 +8,7 @@ from unweave.data import Dataset
 from unweave.evaluation.likelihood import marginal_nll
 from unweave.evaluation.prior_match import Classifier, aggregate_posterior_metrics, fit_classifier
 from unweave.model import TrainedModel
-from unweave.studies.study import SMALL_TESTED, Published, Row, RunSpec, Study, base_name, held_out_data, settings_text
+from unweave.studies.study import DIGITS, Published, Row, RunSpec, Study, base_name, held_out_data, settings_text
 
 # The weights of an MMD, which has no unit, and of a divergence in nats are not comparable.
 MODELS: tuple[RunSpec, ...] = (
@@ -30,7 +30,7 @@ FACTORS = ("digit", "shape")  # predicted by the classifier
 LABELS = (100, 1000)
 
 FULL: RunSpec = {"steps": 60_000, "batch": 64, "log_every": 1000}
-QUICK: RunSpec = {"data": SMALL_TESTED, "steps": 1000, "batch": 64, "net": "small", "lr": 1e-3}
+QUICK: RunSpec = {"data": DIGITS, "steps": 1000, "batch": 64, "net": "small", "lr": 1e-3}
 
 
 def runs(scale: str) -> list[RunSpec]:
