@@ -64,9 +64,19 @@ def folder_exists(path: Path | str) -> UserError:
     return invalid("out", str(path), "a folder that does not exist", hint=hint)
 
 
-def unwritable(path: Path | str, error: OSError) -> UserError:
-    message = f"out '{path}' cannot be written: {error.strerror or error}; choose another place"
-    return UserError(message, argument="out", value=str(path), accepted="a place that can be written")
+def unwritable(path: Path | str, error: OSError, argument: str = "out") -> UserError:
+    message = f"{argument} '{path}' cannot be written: {error.strerror or error}; choose another place"
+    return UserError(message, argument=argument, value=str(path), accepted="a writable place")
+
+
+def write_files(out: str | Path, contents: Mapping[Path, bytes], *, argument: str = "out") -> None:
+    """Write files and their folders; raise a UserError that names `out` if that fails."""
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, content)
+    except OSError as error:
+        raise unwritable(out, error, argument) from error
 
 
 class RunFolder:
@@ -166,23 +176,16 @@ class RunFolder:
 
     def logs(self) -> list[dict[str, Any]]:
         """Return all complete records; an incomplete last line is ignored."""
-        path = self.path / "log.jsonl"
-        records = _records(path.read_text()) if path.exists() else iter(())
+        path, records = self.path / "log.jsonl", []
+        for line in path.read_text().splitlines(keepends=True) if path.exists() else ():
+            with suppress(ValueError):
+                records += [json.loads(line)] if line.endswith("\n") else []
         return [{current_name(name): value for name, value in record.items()} for record in records]
 
     def truncate_log(self, stage: int, step: int) -> None:
         """Remove the records after this position; a resumed run writes them again."""
         kept = [r for r in self.logs() if (r["stage"], r["step"]) <= (stage, step)]
         write_atomic(self.path / "log.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
-
-
-def _records(text: str) -> Iterator[dict[str, Any]]:
-    for line in text.splitlines(keepends=True):
-        try:
-            if line.endswith("\n"):
-                yield json.loads(line)
-        except ValueError:
-            continue
 
 
 def current_name(name: str) -> str:

@@ -9,7 +9,7 @@ from tiny_study import TINY
 from tests.helpers.raises import raises
 from unweave.evaluation import compare
 from unweave.studies import work
-from unweave.studies.work import folder_name, group_into_cohorts, scale_name, score_study, select_runs, train_study
+from unweave.studies.work import folder_name, group_into_cohorts, score_study, select_runs, train_study
 
 
 def names(**options):
@@ -48,10 +48,6 @@ def test_runs_that_differ_only_in_seed_and_hyperparameters_form_one_cohort():
     runs = select_runs(TINY, "full")
     assert [len(cohort) for cohort in group_into_cohorts(runs)] == [2, 4]
     assert len(group_into_cohorts([*runs, {**runs[-1], "latents": 5}])) == 3
-
-
-def test_the_number_of_steps_is_part_of_the_scale():
-    assert scale_name("full", None) == "full" and scale_name("full", 3) == "full, 3 steps"
 
 
 def score(runs, done):

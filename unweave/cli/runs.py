@@ -164,8 +164,7 @@ def predict(
     from unweave.config import read_config
     from unweave.evaluation.classification import accuracy_lines
     from unweave.evaluation.classification import predict as classes_of
-    from unweave.integrations.export import write_output
-    from unweave.runs import RunFolder
+    from unweave.runs import RunFolder, write_files
     from unweave.training.build import find_device
 
     for option, place in (("data", data), ("factors", factors)):
@@ -179,7 +178,7 @@ def predict(
         raise invalid("out", str(out), "another file than the table of factors of the run")
     found = find_device(device)
     frame = classes_of(run if what else _opened(run, data, factors, found), _one_or_all(what), device=found)
-    write_output(out, frame.to_csv(index=False, float_format="%.4f").encode())
+    write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)
     out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")

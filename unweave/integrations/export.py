@@ -21,7 +21,7 @@ from unweave.data.user.folder import read_image_like
 from unweave.data.user.input_images import image_files, read_image
 from unweave.errors import check_choice, invalid
 from unweave.model import TrainedModel
-from unweave.runs import unwritable, write_atomic
+from unweave.runs import write_files
 
 FORMATS = ("onnx", "torch")
 
@@ -36,7 +36,7 @@ def encode_files(
         codes.append(trained.encode(np.stack([_read(trained, file) for file in files[start : start + batch]])))
     buffer = io.BytesIO()
     np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
-    write_output(Path(out), buffer.getvalue())
+    write_files(out, {Path(out): buffer.getvalue()})
     return len(files)
 
 
@@ -44,15 +44,6 @@ def _read(trained: TrainedModel, path: Path) -> np.ndarray:
     """Read an image; preprocess it like the training images if those were files too."""
     like = read_image_like(trained.data, path)
     return read_image(path, trained.data.shape) if like is None else like
-
-
-def write_output(path: Path, content: bytes) -> None:
-    """Write a result file; raise a UserError if that is impossible."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, content)
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 class _Encoder(nn.Module):
@@ -81,7 +72,7 @@ def export(trained: TrainedModel, out: str | Path, format: str = "torch") -> Pat
             _save_onnx(program, made)
         else:
             torch.export.save(program, made)
-        write_output(path, Path(made).read_bytes())
+        write_files(path, {path: Path(made).read_bytes()})
     return path
 
 

@@ -15,7 +15,7 @@ from unweave.data.user.factor_table import repr_value
 from unweave.data.user.inspection import factor_values_of
 from unweave.data.user.wording import printable
 from unweave.report.images import ACCENT, INK, LINE, SOFT, figure_png, load_font, to_png
-from unweave.report.render import write_files
+from unweave.runs import write_files
 
 _ACROSS, _DOWN = 8, 6
 _CELL = 104  # pixels on the sheet, about

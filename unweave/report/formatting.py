@@ -50,15 +50,11 @@ def pretty(name: str) -> str:
 
 def method_title(name: str) -> str:
     """Return the name of a method as papers write it: the start of the first line of its module."""
-    return _first_line(name)[0] or name
+    return module_summary(name)[0] or name
 
 
-def method_about(name: str) -> str:
-    """Return the rest of the first line of the method's module."""
-    return _first_line(name)[1]
-
-
-def _first_line(name: str) -> tuple[str, str]:
+def module_summary(name: str) -> tuple[str, str]:
+    """Return both sides of the colon in the first line of the method's module."""
     text = (sys.modules[METHODS[name].__module__].__doc__ or "") if name in METHODS else ""
     title, _, about = text.partition("\n")[0].partition(": ")
     return title.strip(), about.strip().rstrip(".")

@@ -11,8 +11,8 @@ from unweave.model import TrainedModel
 from unweave.report.formatting import format_number, percent, pretty
 from unweave.report.images import INK, SOFT, load_font, reconstructions, strip, to_png
 from unweave.report.information import adjusted_information, coordinate_names, latent_order
-from unweave.report.render import write_files
 from unweave.report.traversals import traverse
+from unweave.runs import write_files
 
 
 class _Row(NamedTuple):

@@ -21,18 +21,13 @@ def text_tables(study: Study, frame: pd.DataFrame, title: Callable[[str], str]) 
     found, scores, scale = table_rows(study, frame), shown_scores(study, frame), str(frame["scale"].iloc[0])
     compared = compare_with_published(study, found, scale)
     sources = list(dict.fromkeys(item.published.source for item in compared))
-    devices = [frame[name].dropna().unique() for name in ("device", "precision") if name in frame]
+    devices = [str(v) for name in ("device", "precision") if name in frame for v in frame[name].dropna().unique()]
     steps = " or ".join(f"{count:,}" for count in sorted(set(frame["steps"])))
     return {
         "title": study.name,
         "paper": study.paper,
         "question": study.question,
-        "facts": [
-            f"scale {scale}",
-            f"{len(frame)} runs",
-            f"{steps} steps",
-            *(str(v) for part in devices for v in part),
-        ],
+        "facts": [f"scale {scale}", f"{len(frame)} runs", f"{steps} steps", *devices],
         "notes": _notes(study, scale, len(study.published) - len(compared)),
         "legend": list(PROVENANCE.items()),
         "heads": ["row", "runs", TIME, *map(title, scores)],

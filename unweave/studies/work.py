@@ -108,11 +108,6 @@ def _is(run: Mapping[str, Any], name: str, value: str) -> bool:
         return str(run[name]) == value
 
 
-def scale_name(scale: str, steps: int | None) -> str:
-    """Return the name of a scale; with another number of steps it has another name, because scores are not mixed."""
-    return scale if steps is None else f"{scale}, {steps} steps"
-
-
 def folder_name(study: Study, run: Mapping[str, Any]) -> str:
     """Return the folder name of a run, which does not depend on the other runs that are trained."""
     words = study.row(run).name.replace(" on ", "-").replace("=", "").replace(",", " ")
@@ -221,7 +216,7 @@ def run_study(
 
     Runs of another scale in the folder are an error.
     """
-    label = scale_name(scale, steps)
+    label = scale if steps is None else f"{scale}, {steps} steps"  # since scores of both are not to be mixed
     frame = read_scores(study, [root]) if (root / "scores.csv").is_file() else None
     if frame is not None and (other := frame["scale"].iloc[0]) != label:
         raise invalid("scale", label, other, context=f"out '{root}' has runs of another scale")

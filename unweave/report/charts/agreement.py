@@ -17,8 +17,8 @@ def agreement_picture(table: Agreement, *, title: str = "Do the metrics agree?")
     names = [short_title(name) for name in table.names]
     least, most = int(table.models.min()), int(table.models.max())
     models = f"{most} models" if least == most else f"{least} to {most} models"
-    cells = Cells(title, f"rank correlation over {models}, × 100", table.correlation, names)
-    return draw([cells], names, DIVERGING, -1.0, 1.0, hundredths)
+    cells = Cells(title, f"rank correlation over {models}, × 100", table.correlation, names, low=-1.0)
+    return draw([cells], names, DIVERGING, hundredths)
 
 
 def order_by_agreement(table: Agreement) -> Agreement:

@@ -16,13 +16,14 @@ from unweave.metrics import describe
 from unweave.report.formatting import format_number, pretty
 from unweave.report.images import ACCENT, FAINT, INK, PAPER, SOFT, figure_png
 from unweave.report.information import adjusted_information
-from unweave.report.render import write_files
+from unweave.runs import write_files
 
 SEQUENTIAL = LinearSegmentedColormap.from_list("knows", ["#f5f2ec", "#cfe0df", "#93bcc0", "#4f8d97", ACCENT, "#123f48"])
 CELL = 0.46  # side of a cell with a number, in inches
 SMALL = 0.16  # side of a cell without a number, in inches
 DPI = 200
 MAX_NUMBERED = 26  # rows or columns up to which cells show numbers
+Label = Callable[[float], str]  # the text of a cell
 
 
 class Cells(NamedTuple):
@@ -32,6 +33,7 @@ class Cells(NamedTuple):
     note: str
     values: np.ndarray  # [rows, columns]
     columns: Sequence[str]
+    low: float = 0.0  # the value with the first colour; 1 has the last one
 
 
 def heatmap_picture(result: Evaluation) -> bytes:
@@ -46,7 +48,7 @@ def heatmap_picture(result: Evaluation) -> bytes:
         tables.append(Cells("Importance", "share in predicting each factor (DCI), %", shares, names))
     rows = [f"z{z}" for z in range(len(result.information))]
     inactive = [not active for active in result.active]
-    return draw(tables, rows, SEQUENTIAL, 0.0, 1.0, percent_text, faint=inactive)
+    return draw(tables, rows, SEQUENTIAL, percent_text, faint=inactive)
 
 
 def write_scores(result: Evaluation, folder: Path, source: Path) -> Path:
@@ -67,9 +69,8 @@ def score_rows(result: Evaluation) -> list[list[str]]:
         metric = describe(name)
         ends = result.intervals.get(name)
         between = f"{format_number(ends[0], 3)} – {format_number(ends[1], 3)}" if ends else ""
-        rows.append(
-            [metric.title, format_number(value, 3), between, f"{metric.description}\n[dim]{metric.definition}[/dim]"]
-        )
+        about = f"{metric.description}\n[dim]{metric.definition}[/dim]"
+        rows.append([metric.title, format_number(value, 3), between, about])
     return rows
 
 
@@ -78,14 +79,7 @@ def percent_text(value: float) -> str:
 
 
 def draw(
-    tables: Sequence[Cells],
-    rows: Sequence[str],
-    colours: Colormap,
-    low: float,
-    high: float,
-    label: Callable[[float], str],
-    *,
-    faint: Sequence[bool] = (),
+    tables: Sequence[Cells], rows: Sequence[str], colours: Colormap, label: Label, *, faint: Sequence[bool] = ()
 ) -> bytes:
     """Return the tables side by side, with common rows, as PNG."""
     most = max(len(rows), *(table.values.shape[1] for table in tables))
@@ -98,7 +92,7 @@ def draw(
         note = table.note if cell == CELL else f"{table.note}; darker is more"
         axes.set_title(table.title, loc="left", size=11.5, weight="bold", color=INK, pad=10)
         axes.set_xlabel(note, loc="left", size=8, color=SOFT, labelpad=8)
-        shades = colours((table.values - low) / (high - low))
+        shades = colours((table.values - table.low) / (1.0 - table.low))
         axes.pcolormesh(shades, edgecolors=PAPER, linewidth=2 if cell == CELL else 0)
         axes.set_aspect("equal", anchor="NW")
         axes.invert_yaxis()

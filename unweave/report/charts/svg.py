@@ -11,8 +11,7 @@ from markupsafe import Markup
 
 
 def text(kind: str, x: str, y: float, content: str, anchor: str = "middle") -> Markup:
-    element = Markup('<text class="{}" x="{}" y="{:.1f}" text-anchor="{}">{}</text>')
-    return element.format(kind, x, y, anchor, content)
+    return Markup('<text class="{}" x="{}" y="{:.1f}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, content)
 
 
 def line(kind: str, x: tuple[float, float], y: tuple[float, float], title: str = "") -> Markup:

@@ -13,9 +13,10 @@ from unweave.errors import invalid
 from unweave.model import TrainedModel
 from unweave.report.formatting import DASH, NARROW, format_number, join_words, method_title, pretty, short_title
 from unweave.report.panels import render_panels
-from unweave.report.render import check_file, render_page, write_files
+from unweave.report.render import check_file, render_page
 from unweave.report.traversals import MAX_LATENTS
 from unweave.report.views import ComparisonView, RunView, view_run
+from unweave.runs import write_files
 
 STARTS = 3  # largest number of start images per traversal
 MAX_VALUES = 4_800_000  # in all traversals of a page; larger pages have fewer start images

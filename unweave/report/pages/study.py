@@ -6,8 +6,9 @@ from typing import Any
 
 from unweave.report.charts.strips import StripRow
 from unweave.report.panels import render_panels
-from unweave.report.render import check_file, render_page, write_files
+from unweave.report.render import check_file, render_page
 from unweave.report.views import StudyView
+from unweave.runs import write_files
 
 
 def study_page(tables: Mapping[str, Any], plots: Mapping[str, Sequence[StripRow]], out: str | Path) -> Path:

@@ -6,9 +6,10 @@ import pandas as pd
 
 from unweave.report.formatting import join_words
 from unweave.report.panels import render_panels
-from unweave.report.render import check_file, render_page, write_files
+from unweave.report.render import check_file, render_page
 from unweave.report.sweep_summary import check_frame, ranking_sentences
 from unweave.report.views import SweepView
+from unweave.runs import write_files
 
 
 def compare_page(frame: pd.DataFrame, out: str | Path, *, title: str) -> Path:

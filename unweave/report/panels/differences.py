@@ -19,13 +19,10 @@ def context(page: ComparisonView) -> dict[str, Any] | None:
 def differences(configs: Sequence[RunConfig]) -> list[tuple[str, list[str]]]:
     """Return the settings in which runs differ, each with its value per run."""
     rows = [config.shown_settings() for config in configs]
-    table = {
-        name: [row.get(name, DASH) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
-    }
+    table = {name: [row.get(name, DASH) for row in rows] for row in rows for name in row}
     table["method"] = [method_title(name) for name in table["method"]]
-    return [
-        (name, values) for name, values in table.items() if len(set(values)) > 1 and not _unused(name, configs, values)
-    ]
+    differing = [(name, values) for name, values in table.items() if len(set(values)) > 1]
+    return [(name, values) for name, values in differing if not _unused(name, configs, values)]
 
 
 def _unused(name: str, configs: Sequence[RunConfig], values: Sequence[str]) -> bool:
