@@ -66,9 +66,8 @@ class TrainedModel(NamedTuple):
         given = torch.as_tensor(values)
         images = self._tensor(given / 255.0 if given.dtype == torch.uint8 else given)
         if images.ndim < 4 or tuple(images.shape[-3:]) != tuple(self.data.shape):
-            raise invalid(
-                "images", tuple(images.shape), f"an array of shape (N, {', '.join(map(str, self.data.shape))})"
-            )
+            shape = ", ".join(map(str, self.data.shape))
+            raise invalid("images", tuple(images.shape), f"an array of shape (N, {shape})")
         low, high = (float(end) for end in images.aminmax()) if images.numel() else (0.0, 1.0)
         if not (low >= -_ROUNDING and high <= 1.0 + _ROUNDING):  # also if NaN
             raise invalid("images", (low, high), "bytes, or floats from 0 to 1", hint="the value is their range")
@@ -107,7 +106,10 @@ def load(
         method = METHODS[config.method]
     weights, about = load_weights(folder)
     if data is not None:
-        data = _check_shape(load_data(data), folder)
+        data, info = load_data(data), _metadata(folder)
+        if info is not None and tuple(info.shape) != tuple(data.shape):
+            accepted = f"a data set with images of shape {info.shape} for run '{folder.path}'"
+            raise invalid("data", data.shape, accepted)
     try:
         data = data or (None if with_data else _metadata(folder)) or load_training_data(folder)
         model = _rebuild(method, config, data, int(about.get("stage", 0)))
@@ -116,15 +118,6 @@ def load(
         first = str(error).splitlines()[0]
         raise damaged(path, f"its weights do not fit its config.json ({first})") from error
     return TrainedModel(folder, config, model.to(device).eval(), data.to(device))
-
-
-def _check_shape(data: Dataset, folder: RunFolder) -> Dataset:
-    """Return the data; raise unless the model accepts their images."""
-    metadata = _metadata(folder)
-    if metadata is not None and tuple(metadata.shape) != tuple(data.shape):
-        accepted = f"a data set with images of shape {metadata.shape} for run '{folder.path}'"
-        raise invalid("data", data.shape, accepted)
-    return data
 
 
 def relocated_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:

@@ -53,7 +53,9 @@ def contact_sheet(data: Dataset, title: str, names: Sequence[str] = ()) -> bytes
         x, y = pad + number % _ACROSS * (width + gap), pad + _HEAD + number // _ACROSS * step
         sheet.paste(cell, (x, y))
         draw.rectangle((x - 1, y - 1, x + width, y + height), outline=LINE)
-        for row, text in enumerate(_captions(data, int(observation), names)):
+        name = printable(names[observation].rsplit("/", 1)[-1]) if names else ""
+        values = ", ".join(_value(data, int(observation), k) for k in range(len(data.factor_names)))
+        for row, text in enumerate(filter(None, (name, values))):
             draw.text((x, y + height + 3 + 14 * row), _cut(text, note, width), font=note, fill=SOFT)
     return to_png(sheet)
 
@@ -67,11 +69,6 @@ def _cell(image_CHW: np.ndarray) -> Image.Image:
     zoom = max(1, round(_CELL / longest)) if longest <= 1.5 * _CELL else _CELL / longest
     filter = Image.Resampling.NEAREST if zoom >= 1 else Image.Resampling.BOX
     return picture.resize((round(picture.width * zoom), round(picture.height * zoom)), filter)
-
-
-def _captions(data: Dataset, observation: int, names: Sequence[str]) -> list[str]:
-    values = ", ".join(_value(data, observation, k) for k in range(len(data.factor_names)))
-    return ([printable(names[observation].rsplit("/", 1)[-1])] if names else []) + ([values] if values else [])
 
 
 def _value(data: Dataset, observation: int, k: int) -> str:
@@ -93,8 +90,7 @@ def _cut(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
 
 def factor_charts(data: Dataset) -> bytes:
     """Return a histogram of each factor, as PNG."""
-    count = len(data.factor_names)
-    across = min(3, count)
+    across = min(3, count := len(data.factor_names))
     down = -(-count // across)
     figure = Figure(figsize=(3.6 * across, 2.5 * down), dpi=120, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from unweave.errors import invalid
 from unweave.report.formatting import format_number, percent, pretty
+from unweave.runs import write_files
 
 HERE = Path(__file__).parent
 
@@ -21,11 +22,12 @@ def render(template: str, **context: Any) -> Markup:
     return Markup(JINJA.get_template(template).render(context))
 
 
-def render_page(page: str, **context: Any) -> str:
-    """Return the HTML of the page "run", "sweep" or "study" with its style sheets."""
+def write_page(page: str, path: Path, **context: Any) -> Path:
+    """Write the page "run", "sweep" or "study" with its style sheets; return its path."""
     sheets = {"run": ["base"], "sweep": ["base", "sweep"], "study": ["base", "sweep", "study"]}[page]
     style = Markup("".join((HERE / "templates" / f"{name}.css").read_text() for name in sheets))
-    return render(f"{page}.html", style=style, **context)
+    write_files(path, {path: render(f"{page}.html", style=style, **context).encode()})
+    return path
 
 
 def check_file(out: str | Path) -> Path:

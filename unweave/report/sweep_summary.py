@@ -14,7 +14,7 @@ import pandas as pd
 
 from unweave.config import format_value
 from unweave.errors import UserError
-from unweave.metrics import METRICS, describe
+from unweave.metrics import METRICS
 from unweave.report.formatting import DASH, format_number, join_words, method_title, percent, short_title
 
 COLUMNS = ("run", "method", "data", "seed", "steps", "diverged")
@@ -154,21 +154,6 @@ def sign(score: str) -> int:
     """Return 1 if higher is better (also for unknown scores), -1 if lower is better, 0 if neither."""
     metric = METRICS.get(score.partition(".")[0])
     return {"higher": 1, "lower": -1, "neither": 0}[metric.better] if metric else 1
-
-
-def describe_score(score: str) -> tuple[str, str]:
-    """Return title and description; an unknown score has no description."""
-    if score.partition(".")[0] not in METRICS:
-        return short_title(score), ""
-    metric = describe(score)
-    return metric.title, metric.description
-
-
-def leading_score(frame: pd.DataFrame) -> str | None:
-    """Return the score by which settings are ranked: MIG, or the first score with values and a direction."""
-    kept = frame.loc[frame["diverged"].isna()]
-    names = sorted(frame.attrs["scores"], key=lambda name: name != "mig")
-    return next((name for name in names if sign(name) and np.isfinite(kept[name]).any()), None)
 
 
 def best_groups(found: Sequence[Family], score: str) -> list[Group]:

@@ -17,7 +17,7 @@ from unweave.report.charts.curves import Curve, read_curves
 from unweave.report.charts.strips import StripRow
 from unweave.report.class_accuracy import ClassAccuracy, class_accuracies
 from unweave.report.information import coordinate_names
-from unweave.report.sweep_summary import Family, families, leading_score
+from unweave.report.sweep_summary import Family, families, sign
 from unweave.report.traversals import latent_rows
 
 
@@ -99,7 +99,10 @@ class SweepView:
 
     @cached_property
     def leading_score(self) -> str | None:
-        return leading_score(self.frame)
+        """The score by which settings are ranked: MIG, or the first score with values and a direction."""
+        kept = self.frame.loc[self.frame["diverged"].isna()]
+        names = sorted(self.frame.attrs["scores"], key=lambda name: name != "mig")
+        return next((name for name in names if sign(name) and np.isfinite(kept[name]).any()), None)
 
     @property
     def scores(self) -> list[str]:

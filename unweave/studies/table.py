@@ -15,9 +15,26 @@ TIMES = ("fleet_seconds", "models", "seconds_per_model")
 
 
 def read_scores(study: Study, paths: Sequence[str | Path]) -> pd.DataFrame:
-    """Return the rows of several scores.csv, given as files or as their folders; each run counts once."""
-    frames = [_read(study, Path(path)) for path in paths]
-    return merged(frames, [str(path) for path in paths])
+    """Return the rows of several scores.csv, given as files or as their folders; each run counts once.
+
+    Raise for runs of several scales, or if a run has two different scores.
+    """
+    filled = [frame.assign(_from=str(path)) for path in paths if len(frame := _read(study, Path(path)))]
+    if not filled:
+        raise invalid("scores", str(paths[0]), "a table with runs")
+    whole = pd.concat(filled, ignore_index=True)
+    scales = list(dict.fromkeys(whole["scale"]))
+    if len(scales) > 1:
+        first, other = (whole.loc[whole["scale"] == scale, "_from"].iloc[0] for scale in scales[:2])
+        hint = f"'{first}' is of scale '{scales[0]}' and '{other}' of '{scales[1]}'"
+        raise invalid("scores", other, "files of one scale", hint=hint)
+    numeric = [n for n in whole.columns if pd.api.types.is_numeric_dtype(whole[n]) and n not in TIMES]
+    for run, same in whole.groupby("run"):
+        first = same[numeric].iloc[0]
+        if any(not np.allclose(row, first, equal_nan=True) for _, row in same[numeric].iterrows()):
+            files = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
+            raise invalid("scores", files, "files that agree", hint=f"run '{run}' has different scores in them")
+    return whole.drop_duplicates("run", ignore_index=True).drop(columns="_from")
 
 
 def _read(study: Study, path: Path) -> pd.DataFrame:
@@ -34,26 +51,6 @@ def _read(study: Study, path: Path) -> pd.DataFrame:
     if len(frame) and set(frame["study"]) != {study.name}:
         raise invalid("study", study.name, frame["study"].iloc[0], context=f"scores '{file}' is of another study")
     return frame
-
-
-def merged(frames: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """Return all rows; raise for runs of several scales, or if a run has two different scores."""
-    filled = [frame.assign(_from=name) for frame, name in zip(frames, names, strict=True) if len(frame)]
-    if not filled:
-        raise invalid("scores", names[0], "a table with runs")
-    whole = pd.concat(filled, ignore_index=True)
-    scales = list(dict.fromkeys(whole["scale"]))
-    if len(scales) > 1:
-        first, other = (whole.loc[whole["scale"] == scale, "_from"].iloc[0] for scale in scales[:2])
-        hint = f"'{first}' is of scale '{scales[0]}' and '{other}' of '{scales[1]}'"
-        raise invalid("scores", other, "files of one scale", hint=hint)
-    numeric = [n for n in whole.columns if pd.api.types.is_numeric_dtype(whole[n]) and n not in TIMES]
-    for run, same in whole.groupby("run"):
-        first = same[numeric].iloc[0]
-        if any(not np.allclose(row, first, equal_nan=True) for _, row in same[numeric].iterrows()):
-            files = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
-            raise invalid("scores", files, "files that agree", hint=f"run '{run}' has different scores in them")
-    return whole.drop_duplicates("run", ignore_index=True).drop(columns="_from")
 
 
 class TableRow(NamedTuple):

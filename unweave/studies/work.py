@@ -226,7 +226,9 @@ def run_study(
         scored = score_study(study, scale, fleet, trained, label=label, device=device)
         if frame is not None:
             scored = pd.concat([frame[~frame["run"].isin(scored["run"])], scored], ignore_index=True)
-        frame = in_order(study, runs, scored)
+        # Rows of other runs come first, then those of these runs in their order.
+        order = {folder_name(study, run): n for n, run in enumerate(runs)}
+        frame = scored.sort_values("run", key=lambda n: n.map(order).fillna(-1), kind="stable", ignore_index=True)
         root.mkdir(parents=True, exist_ok=True)
         write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
 
@@ -255,12 +257,6 @@ def score_study(
             row |= study.extra(result)
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def in_order(study: Study, runs: Sequence[RunSpec], frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of other runs, then those of these runs in their order."""
-    place = {folder_name(study, run): n for n, run in enumerate(runs)}
-    return frame.sort_values("run", key=lambda names: names.map(place).fillna(-1), kind="stable", ignore_index=True)
 
 
 def _about(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from unweave.report import compare_page, summary
 from unweave.report.charts.strips import draw
 from unweave.report.charts.svg import axis_limits
 from unweave.report.panels.strip_plots import PANEL, strip_rows
-from unweave.report.sweep_summary import families, leading_score, ranking_sentences
+from unweave.report.sweep_summary import families, ranking_sentences
 from unweave.report.views import SweepView
 
 SCORES = ["mig", "modularity", "my.own"]
@@ -54,7 +54,7 @@ def visible(page):
 
 
 def sentences(frame):
-    return re.sub(r"\s+", " ", " ".join(ranking_sentences(families(frame), leading_score(frame))))
+    return re.sub(r"\s+", " ", " ".join(ranking_sentences(families(frame), SweepView(frame).leading_score)))
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_lower_is_better_if_the_metric_declares_it():
     name = "gaussian_total_correlation"
     rows = [run({name: value, "active_dimensions": 3.0}, beta=value) for value in (1.0, 2.0)]
     frame = made(rows, scores=["active_dimensions", name])
-    assert leading_score(frame) == name
+    assert SweepView(frame).leading_score == name
     assert "beta 1 with 1.00, then beta 2 with 2.00" in sentences(frame)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from markupsafe import Markup
 from scipy.stats import gaussian_kde
 
+from unweave.metrics import METRICS, describe
 from unweave.report.charts.svg import axis_limits, dot, line, text, ticks
-from unweave.report.formatting import short
-from unweave.report.sweep_summary import describe_score
+from unweave.report.formatting import short, short_title
 
 ROW, TOP = 26, 6  # heights in pixels: of a row, above the first one
 LETTER = 6.6  # width in pixels of a letter of a label
@@ -51,7 +51,8 @@ def draw(score: str, rows: Sequence[StripRow]) -> dict[str, Any]:
         body += _strip(strip, TOP + ROW * (number + 0.5), position)
     medians = "; ".join(f"{strip.name} {short(strip.median)}" for strip in rows if strip.points)
     svg = Markup('<svg style="height:{}px" role="img" aria-label="median {} of {}">{}</svg>')
-    title, sentence = describe_score(score)
+    known = describe(score) if score.partition(".")[0] in METRICS else None
+    title, sentence = (known.title, known.description) if known else (short_title(score), "")
     left = int(LETTER * max(len(strip.name) for strip in rows)) + 16
     return {"title": title, "sentence": sentence, "left": left, "svg": svg.format(bottom + 22, title, medians, body)}
 

@@ -13,10 +13,9 @@ from unweave.errors import invalid
 from unweave.model import TrainedModel
 from unweave.report.formatting import DASH, NARROW, format_number, join_words, method_title, pretty, short_title
 from unweave.report.panels import render_panels
-from unweave.report.render import check_file, render_page
+from unweave.report.render import check_file, write_page
 from unweave.report.traversals import MAX_LATENTS
 from unweave.report.views import ComparisonView, RunView, view_run
-from unweave.runs import write_files
 
 STARTS = 3  # largest number of start images per traversal
 MAX_VALUES = 4_800_000  # in all traversals of a page; larger pages have fewer start images
@@ -37,19 +36,15 @@ def report(
         raise invalid("runs", runs, "at least one run folder")
     path = check_file(out)
     views = [view_run(run, number=number, seed=seed, device=device) for number, run in enumerate(runs)]
-    write_files(out, {path: render_report(views, seed=seed, title=title).encode()})
-    return path
-
-
-def render_report(runs: Sequence[RunView], *, seed: int, title: str | None) -> str:
-    """Return the HTML of the page."""
-    several = len(runs) > 1
-    labels = run_labels([run.trained.config for run in runs], [run.trained.folder.path.name for run in runs])
-    starts = _start_images(runs)
-    views = [replace(run, label=label, starts=starts, several=several) for run, label in zip(runs, labels, strict=True)]
+    several, starts = len(views) > 1, _start_images(views)
+    labels = run_labels([run.trained.config for run in views], [run.trained.folder.path.name for run in views])
+    views = [
+        replace(run, label=label, starts=starts, several=several) for run, label in zip(views, labels, strict=True)
+    ]
     comparison = _comparison(ComparisonView(views)) if several else None
     articles = [(view, run_summary(view), _facts(view), render_panels("run", view, 2 + several)) for view in views]
-    return render_page("run", title=title or _title(views), seed=seed, comparison=comparison, articles=articles)
+    title = title or _title(views)
+    return write_page("run", path, title=title, seed=seed, comparison=comparison, articles=articles)
 
 
 def _start_images(runs: Sequence[RunView]) -> int:

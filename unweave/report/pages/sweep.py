@@ -6,25 +6,16 @@ import pandas as pd
 
 from unweave.report.formatting import join_words
 from unweave.report.panels import render_panels
-from unweave.report.render import check_file, render_page
+from unweave.report.render import check_file, write_page
 from unweave.report.sweep_summary import check_frame, ranking_sentences
 from unweave.report.views import SweepView
-from unweave.runs import write_files
 
 
 def compare_page(frame: pd.DataFrame, out: str | Path, *, title: str) -> Path:
     """Write a self-contained HTML page about the runs of a frame, one row each; return its path."""
     view, path = SweepView(check_frame(frame)), check_file(out)
-    page = render_page(
-        "sweep",
-        title=title,
-        sentences=_sentences(view),
-        view=view,
-        facts=_facts(view.frame),
-        panels=render_panels("sweep", view),
-    )
-    write_files(out, {path: page.encode()})
-    return path
+    texts = {"title": title, "sentences": _sentences(view), "facts": _facts(view.frame)}
+    return write_page("sweep", path, **texts, view=view, panels=render_panels("sweep", view))
 
 
 def _facts(frame: pd.DataFrame) -> list[str]:

@@ -138,9 +138,8 @@ def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]
             holds.append(f"The {name} knows {known.shares(held, p)}.")
         leaked = [k for k in expected if len(known.parts) == 2 and known.share_PK[other, k] >= PARTIAL_THRESHOLD]
         if leaked and other not in inactive:
-            leaks.append(
-                f"Leakage: the {known.name(other)} {'' if collapse else 'also '}knows {known.shares(leaked, other)}."
-            )
+            also = "" if collapse else "also "
+            leaks.append(f"Leakage: the {known.name(other)} {also}knows {known.shares(leaked, other)}.")
     best_K = known.share_PK.max(0)
     weak = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
     unknown = [f"No part knows much about {known.factors(weak, 'or')}."] if weak else []
