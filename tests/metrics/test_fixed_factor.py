@@ -18,7 +18,6 @@ from unweave.metrics.fixed_factor import (
     fixed_factors,
     global_variances,
     majority_accuracy,
-    rows_by_value,
     vote_table,
 )
 from unweave.metrics.inputs import read_table
@@ -80,7 +79,7 @@ def test_votes_from_a_table_are_votes_from_the_sampler():
 
 def test_groups_share_the_value_and_reach_every_row_that_has_it():
     factor = np.array([2, 0, 2, 1, 0, 2])
-    rows = draw_groups(rows_by_value(factor), np.array([0, 1, 2]), np.random.default_rng(0), batch=50)
+    rows = draw_groups(held(factor[:, None])[0], np.array([0, 1, 2]), np.random.default_rng(0), batch=50)
     assert [set(group) for group in rows] == [{1, 4}, {3}, {0, 2, 5}]
 
 

@@ -20,7 +20,7 @@ from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
 from unweave.data.user.folder import read_image_like
 from unweave.data.user.input_images import SUFFIXES, image_files, read_image
-from unweave.errors import UserError
+from unweave.errors import UserError, invalid
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load
 
@@ -54,12 +54,11 @@ def classifier(trained: TrainedModel) -> Classify:
     """Return the function from images to the class probabilities [B, Y] of each factor."""
     if trained.representation.classify is not None:
         return trained.representation.classify
-    path, method = str(trained.folder.path), trained.config.method
     if type(trained.method).next_stage is not None:
+        path = str(trained.folder.path)
         message = f"run '{path}' predicts classes only after its last stage; resume it: unweave train --resume {path}"
         raise UserError(message, argument="run", value=path, accepted="a finished run")
-    accepted = "a method that predicts classes, such as m2"
-    raise UserError(f"method must be {accepted}, got '{method}'", argument="method", value=method, accepted=accepted)
+    raise invalid("method", trained.config.method, "a method that predicts classes, such as m2")
 
 
 def class_probabilities(classify: Classify, batches: Iterable[Tensor]) -> list[Tensor]:
@@ -94,9 +93,8 @@ def class_error(run: str | Path | TrainedModel, data: Any = None, *, device: str
         if trained_on:
             counted_N &= ~_used_in_training(mapping, dataset.size)
         if true_N is None or not counted_N.any():
-            accepted = f"data with labels of {mapping.factor} that were not used for training"
-            message = f"data has no labels of {mapping.factor} other than those used for training; pass {accepted}"
-            raise UserError(message, argument="data", value=dataset.name, accepted=accepted)
+            accepted = f"a data set with labels of {mapping.factor} that were not used for training"
+            raise invalid("data", dataset.name, accepted)
         errors[mapping.factor] = float((probs_NY.argmax(1).numpy() != true_N)[counted_N].mean())
     return errors
 
@@ -207,16 +205,11 @@ def _compatible_data(trained: TrainedModel, data: Any) -> tuple[Dataset, bool]:
         raise UserError(message, argument="data", accepted="a data set, or image files")
     dataset = trained.data if data is None else load_data(data)
     if dataset.shape != trained.data.shape:
-        accepted = f"data with images of shape {trained.data.shape}"
-        message = f"data has images of shape {dataset.shape}, but the model accepts shape {trained.data.shape}"
-        raise UserError(message, argument="data", value=dataset.shape, accepted=accepted)
-    same = bool(dataset.options) and _call(dataset) == _call(trained.data)
+        raise invalid("data", dataset.shape, f"data with images of shape {trained.data.shape}, as in training")
+    # In JSON, tuples and lists are equal.
+    calls = [json.dumps([d.name, d.options], sort_keys=True, default=str) for d in (dataset, trained.data)]
+    same = bool(dataset.options) and calls[0] == calls[1]
     return dataset.to(next(trained.method.parameters()).device), dataset is trained.data or same
-
-
-def _call(data: Dataset) -> str:
-    """Return name and options as JSON, in which tuples and lists are equal."""
-    return json.dumps([data.name, data.options], sort_keys=True, default=str)
 
 
 def _observations(trained: TrainedModel, data: Any) -> Observations:

@@ -60,8 +60,7 @@ def encode_dataset(
 
 def make_encoded_dataset(data: Dataset, index: Tensor, codes: Tensor, logvar: Tensor | None) -> EncodedDataset:
     """Return the table of these observations from their codes [N, Z] and log-variances (None without a posterior)."""
-    spread = None if logvar is None else logvar.cpu()
-    return _table(index.cpu(), codes.cpu(), factor_matrix(data, index).cpu(), spread)
+    return _table(index.cpu(), codes.cpu(), factor_matrix(data, index).cpu(), None if logvar is None else logvar.cpu())
 
 
 def factor_matrix(data: Dataset, index_N: Tensor) -> Tensor:

@@ -55,17 +55,12 @@ def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> 
     return [(whole[0][k], whole[1][k] if len(whole) > 1 else None) for k in range(len(methods))]
 
 
-def _group_alike(runs: Sequence[TrainedModel]) -> list[list[TrainedModel]]:
-    """Group the runs whose models and data have the same form."""
-    groups: dict[str, list[TrainedModel]] = {}
-    for run in runs:
-        groups.setdefault(f"{run.config.model_key()} {run.data.size}", []).append(run)
-    return list(groups.values())
-
-
 def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: int) -> None:
     """Compute the codes of every run and store them in its folder, from which `evaluate` reads them."""
-    for group in _group_alike(runs):
+    groups: dict[str, list[TrainedModel]] = {}  # the runs whose models and data have the same form
+    for run in runs:
+        groups.setdefault(f"{run.config.model_key()} {run.data.size}", []).append(run)
+    for group in groups.values():
         data = group[0].data
         marks = [fingerprint(run.method, data, seed) for run in group]
         todo = [k for k, run in enumerate(group) if load_codes(run.folder, marks[k], num_samples, data.size) is None]

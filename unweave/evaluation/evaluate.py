@@ -104,9 +104,8 @@ def evaluate(
         table = encode_dataset(what, dataset, num_samples=total, seed=seed)
     if codes == "sampled":
         table, mark = sample_codes(table, seed), f"{mark} sampled".strip()
-    given = _scoring_inputs(table, dataset, num_samples if more else None, seed)._replace(
-        groups=groups, device=_metric_device(device)
-    )
+    given = _scoring_inputs(table, dataset, num_samples if more else None, seed)
+    given = given._replace(groups=groups, device=_metric_device(device))
     result = score_table(given, metrics, dataset.factor_names, resamples)._replace(codes=mark)
     if isinstance(what, TrainedModel) and save and codes == "mean":
         what.folder.write_json("scores.json", _merge_stored(what.folder, result))

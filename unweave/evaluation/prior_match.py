@@ -50,7 +50,9 @@ def fit_classifier(
     """Train a small convolutional classifier of the factor on all observations but the test observations."""
     check_choice("factor", factor, data.factor_names)
     k = data.factor_names.index(factor)
-    index_N, class_N = _known(data, k)
+    index_N = sample_indices(data, None, 0)
+    class_N = data.factors(index_N)[:, k]
+    index_N, class_N = index_N[class_N >= 0], class_N[class_N >= 0]  # those with a known class
     count, tested = data.factor_sizes[k], min(TESTED, len(index_N) // 5)
     if not tested:
         raise invalid("factor", factor, f"known for 5 observations or more, not {len(index_N)}")
@@ -79,13 +81,6 @@ def fit_classifier(
     return Classifier(k, classify, class_N.bincount(minlength=count).cpu().numpy(), float(wrong))
 
 
-def _known(data: Dataset, k: int) -> tuple[Tensor, Tensor]:
-    """Return the observations with a known factor k, and its classes."""
-    index_N = sample_indices(data, None, 0)
-    class_N = data.factors(index_N)[:, k]
-    return index_N[class_N >= 0], class_N[class_N >= 0]
-
-
 def aggregate_posterior_metrics(
     what: Representation,
     data: Dataset,
@@ -99,7 +94,10 @@ def aggregate_posterior_metrics(
 
     Numbers of labels that leave no test observations are left out.
     """
-    decode = _decoder(what)
+    if any(part.classes for part in what.parts):
+        accepted = "a code without categorical parts, whose prior is not normal"
+        raise invalid("parts", [part.name for part in what.parts], accepted)
+    decode = what.require("decode")
     table = encode_dataset(what, data, num_samples=num_samples, seed=seed)
     drawn = np.random.default_rng([seed, 1])  # independent of the samples of the prior
     z_NZ = sample_posterior_codes(table, drawn)
@@ -114,13 +112,6 @@ def aggregate_posterior_metrics(
         class_divergence(_sample_classes(decode, classifier, drawn, z_NZ.shape, device), classifier.true_Y),
         {number: label_error(table.codes[known_N], class_N[known_N], labels=number, seed=seed) for number in counts},
     )
-
-
-def _decoder(what: Representation) -> Callable[[Tensor], Tensor]:
-    if any(part.classes for part in what.parts):
-        accepted = "a code without categorical parts, whose prior is not normal"
-        raise invalid("parts", [part.name for part in what.parts], accepted)
-    return what.require("decode")
 
 
 def sample_posterior_codes(table: EncodedDataset, drawn: np.random.Generator) -> Floats:

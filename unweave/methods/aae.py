@@ -16,8 +16,6 @@ from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.divergence import reparametrize
 from unweave.ops.priors import PETALS, PRIORS, prior_sample
 
-ENCODERS = ("deterministic", "gaussian")
-
 
 @final
 class AAE(Method):
@@ -60,7 +58,7 @@ class AAE(Method):
         batch_norm: BatchNormed = False,
     ) -> None:
         super().__init__()
-        check_choice("encoder", encoder, ENCODERS)
+        check_choice("encoder", encoder, ("deterministic", "gaussian"))
         check_choice("prior", prior, tuple(PRIORS))
         check_choice("generator", generator, tuple(GENERATOR_LOSSES))
         check_integer("components", components, 2)
@@ -90,16 +88,14 @@ class AAE(Method):
 
     def _code(self, x_BCHW: Tensor, noise: Any) -> tuple[Tensor, State]:
         """Return the codes of a training batch, and the new running averages of an encoder with batch normalisation."""
-        mean_BZ, logvar_BZ, state = self._posterior(x_BCHW)
-        return self._with_classes(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state
-
-    def _posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor, State]:
+        state: State = {}
         encoder = self.autoencoder.encoder
-        if not isinstance(encoder, BatchNormEncoder):
-            return *self.autoencoder.posterior(x_BCHW), {}
-        outputs, state = encoder.batch(x_BCHW, "autoencoder.encoder")
-        mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
-        return mean_BZ, logvar_BZ, state
+        if isinstance(encoder, BatchNormEncoder):
+            outputs, state = encoder.batch(x_BCHW, "autoencoder.encoder")
+            mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
+        else:
+            mean_BZ, logvar_BZ = self.autoencoder.posterior(x_BCHW)
+        return self._with_classes(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state
 
     def _with_classes(self, z_BZ: Tensor) -> Tensor:
         """With a categorical prior, turn the first coordinates of a code into class probabilities."""

@@ -11,7 +11,17 @@ from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.conditional import class_count
 from unweave.nn.discriminator import Discriminator
-from unweave.nn.heads import HEAD_NOISE, Heads, batch_heads, classification_loss, heads, heads_adversarial_losses
+from unweave.nn.heads import (
+    HEAD_NOISE,
+    HEAD_OPTIMIZERS,
+    HEAD_PHASES,
+    LABEL_PHASES,
+    Heads,
+    batch_heads,
+    classification_loss,
+    heads,
+    heads_adversarial_losses,
+)
 from unweave.nn.networks import build_networks
 from unweave.nn.settings import BatchNormed, Latents, LikelihoodName, Net
 from unweave.ops.separation import repulsion
@@ -39,18 +49,8 @@ class AAEReduce(Method):
         "encoder": ("autoencoder.encoder",),
         "classifier": ("autoencoder.encoder",),
     }
-    phases = {
-        "reconstruction": ("model",),
-        "regularisation": ("discriminators", "encoder"),
-        "classification": ("classifier",),
-    }
-    optimizer_defaults = {
-        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-        "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
-    }
-
+    phases = LABEL_PHASES
+    optimizer_defaults = HEAD_OPTIMIZERS
     prior = "places"  # a code is normal around the head of its class
     objective = "recon"
 
@@ -74,7 +74,7 @@ class AAEReduce(Method):
             self.needs = ("x", "labelled", "labels")
         else:
             self.players = {p: parts for p, parts in self.players.items() if p != "classifier"}
-            self.phases = {p: movers for p, movers in self.phases.items() if p != "classification"}
+            self.phases = HEAD_PHASES
         self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         encoder = build_networks(net, data.shape, latents + self.clusters)[0]  # of both heads
@@ -96,20 +96,17 @@ class AAEReduce(Method):
             return heads_adversarial_losses((self.style_discriminator, self.class_discriminator), found, noise)
         return classification_loss(found, batch.labels)
 
-    def _heads(self, x_BCHW: Tensor) -> Heads:
-        return heads(self.autoencoder, x_BCHW, self.clusters)
-
     def _code(self, found: Heads) -> Tensor:
         """Return the heads of the classes, weighted by their probabilities, plus the style [B, Z]."""
         return found.class_BY @ self.cluster_heads + found.style_BZ
 
     def probabilities(self, x_BCHW: Tensor) -> Tensor:
         """Return the probabilities of the classes, or without labels of the clusters [B, Y]."""
-        return self._heads(x_BCHW).class_BY
+        return heads(self.autoencoder, x_BCHW, self.clusters).class_BY
 
     def representation(self) -> Representation:
         return Representation(
-            lambda x: self._code(self._heads(x)),
+            lambda x: self._code(heads(self.autoencoder, x, self.clusters)),
             self.latents,
             self.autoencoder.decode,
             classify=(lambda x: (self.probabilities(x),)) if self.has_labels else None,

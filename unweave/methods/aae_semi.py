@@ -12,7 +12,8 @@ from unweave.nn.conditional import class_count
 from unweave.nn.discriminator import Discriminator
 from unweave.nn.heads import (
     HEAD_NOISE,
-    Heads,
+    HEAD_OPTIMIZERS,
+    LABEL_PHASES,
     batch_heads,
     classification_loss,
     heads,
@@ -42,17 +43,8 @@ class AAESemi(Method):
         "encoder": ("autoencoder.encoder",),
         "classifier": ("autoencoder.encoder",),
     }
-    phases = {
-        "reconstruction": ("model",),
-        "regularisation": ("discriminators", "encoder"),
-        "classification": ("classifier",),
-    }
-    optimizer_defaults = {
-        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-        "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
-    }
+    phases = LABEL_PHASES
+    optimizer_defaults = HEAD_OPTIMIZERS
 
     def __init__(
         self,
@@ -82,14 +74,11 @@ class AAESemi(Method):
             return heads_adversarial_losses((self.style_discriminator, self.class_discriminator), found, noise)
         return classification_loss(found, batch.labels)
 
-    def _heads(self, x_BCHW: Tensor) -> Heads:
-        return heads(self.autoencoder, x_BCHW, self.classes)
-
     def representation(self) -> Representation:
         return Representation(
-            lambda x: self._heads(x).code,
+            lambda x: heads(self.autoencoder, x, self.classes).code,
             self.latents + self.classes,
             self.autoencoder.decode,
             parts=(Part("style", self.latents), Part("class", self.classes, classes=True)),
-            classify=lambda x: (self._heads(x).class_BY,),
+            classify=lambda x: (heads(self.autoencoder, x, self.classes).class_BY,),
         )

@@ -58,7 +58,8 @@ class GeneralizedM2(Method):
         self.graph = read_graph(graph, data.labels, latents)
         self.samples = samples or best_samples(self.graph, discrete)
         self.autoencoder = GraphModel(self.graph, data.shape, net, likelihood, discrete)
-        normals, classes = self.autoencoder.normal_size, self.autoencoder.class_size
+        normals = sum(v.size for v in self.graph.variables if not v.classes)
+        classes = sum(v.size for v in self.graph.variables if v.classes)
         self.noise = {}
         for name, count in (("", 1), ("_labelled", self.samples)):
             self.noise |= {f"eps{name}": normal(count, "B", normals)} if normals else {}
@@ -88,10 +89,9 @@ class GeneralizedM2(Method):
 
     def representation(self) -> Representation:
         model = self.autoencoder
-        width = sum(model.sizes.values())
         return Representation(
             model.encode,
-            width,
+            sum(model.sizes.values()),
             model.decode,
             parts=model.parts(),
             classify=self.classify,

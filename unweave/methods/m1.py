@@ -16,7 +16,6 @@ from unweave.nn.precision import at_least_single
 from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net
 from unweave.ops.partial_labels import one_hot, squared_hinge, unlabelled_loss
 
-CLASSIFIERS = ("tsvm", "regression")
 CENTRES = 1000  # number of features of the tsvm
 
 
@@ -62,9 +61,8 @@ class M1Classifier(Method):
         hinge = squared_hinge(score_BY, 2.0 * y_BY - 1.0).sum(1).mean()
         first_B, second_B = other_BY.topk(2, dim=1).values.unbind(1)
         unsure = unlabelled_loss(0.5 * (first_B - second_B)).mean()
-        log_predicted_Y = (2.0 * other_BY).log_softmax(1).logsumexp(0) - math.log(
-            len(other_BY)
-        )  # finite for any scores
+        # Finite for any scores.
+        log_predicted_Y = (2.0 * other_BY).log_softmax(1).logsumexp(0) - math.log(len(other_BY))
         imbalance = (frequency_Y.xlogy(frequency_Y) - frequency_Y * log_predicted_Y).sum()
         loss = hinge + hyper.gamma * unsure + hyper.balance * imbalance + penalty
         logs |= {"loss": loss, "hinge": hinge, "unsure": unsure, "imbalance": imbalance}
@@ -119,7 +117,7 @@ class M1(Method):
         # Errors of the second stage are raised before the first one is trained.
         if class_count(data) < 2:
             raise invalid("supervision", data.supervision, "labels of a factor with 2 or more classes")
-        check_choice("classifier", classifier, CLASSIFIERS)
+        check_choice("classifier", classifier, ("tsvm", "regression"))
         if not 0.0 < width < math.inf:
             raise invalid("width", width, "a number > 0")
         self.latents, self.noise = latents, image_noise(data.shape, binarize)

@@ -10,7 +10,6 @@ from unweave.errors import check_choice
 from unweave.metrics.inputs import Array, Floats, Indices, array_error
 
 Rows = tuple[Array, Array]
-NAMED_BY = ("one", "most")
 
 
 def cluster_labels(probabilities: Array, labels: Array, *, by: str = "one") -> Indices:
@@ -19,7 +18,7 @@ def cluster_labels(probabilities: Array, labels: Array, *, by: str = "one") -> I
     `one`: the label of the row with the highest probability of the cluster (the first of several). `most`: the most
     frequent label of the rows in the cluster (the smallest of several), or by `one` if the cluster is empty.
     """
-    check_choice("by", by, NAMED_BY)
+    check_choice("by", by, ("one", "most"))
     probs_NY, label_N = _read(probabilities, labels)
     label_Y, cluster_N = label_N[probs_NY.argmax(0)], probs_NY.argmax(1)
     for cluster in np.unique(cluster_N) if by == "most" else ():

@@ -3,8 +3,6 @@
 Shape letters: N rows, D codes, K factors.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from unweave.errors import check_choice
@@ -71,18 +69,13 @@ def _unit(values_n: Floats, method: str) -> Floats:
     return unit
 
 
-def _chunks(codes_ND: Floats) -> Iterator[Floats]:
-    for start in range(0, len(codes_ND), _CHUNK):
-        yield codes_ND[start : start + _CHUNK]
-
-
 def covariance(codes_ND: Floats) -> Floats:
     """Return the unbiased covariance of the codes, [D, D]; exactly 0 for constant codes and for a single row."""
     mean_D = codes_ND.mean(axis=0)
     constant = codes_ND.min(axis=0) == codes_ND.max(axis=0)
     total_DD = np.zeros((codes_ND.shape[1],) * 2)
-    for part in _chunks(codes_ND):
-        centred = np.where(constant, 0.0, part - mean_D)
+    for start in range(0, len(codes_ND), _CHUNK):
+        centred = np.where(constant, 0.0, codes_ND[start : start + _CHUNK] - mean_D)
         total_DD += centred.T @ centred
     return total_DD / max(len(codes_ND) - 1, 1)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import Array, FactorTypes, Floats
+from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows
 from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import fit, read_split
 
@@ -45,7 +45,7 @@ def dci_scores(
     factors: Array,
     *,
     predictor: str = "gbt",
-    test: tuple[Array, Array] | None = None,
+    test: TestRows = None,
     seed: int = 0,
     factor_types: FactorTypes = None,
     device: str | None = None,
@@ -56,23 +56,15 @@ def dci_scores(
     each factor uses only one code; informativeness: accuracy on the test rows, or R^2 of continuous factors.
     `predictor` is "gbt" (boosted trees as in disentanglement_lib), "forest", "lasso" or "logistic".
     """
-    return dci_with_importance(
-        codes, factors, predictor=predictor, test=test, seed=seed, factor_types=factor_types, device=device
-    )[0]
+    options: dict[str, Any] = {"test": test, "seed": seed, "factor_types": factor_types}
+    return dci_with_importance(codes, factors, predictor=predictor, device=device, **options)[0]
 
 
 def dci_with_importance(
-    codes: Array,
-    factors: Array,
-    *,
-    predictor: str = "gbt",
-    test: tuple[Array, Array] | None = None,
-    seed: int = 0,
-    factor_types: FactorTypes = None,
-    device: str | None = None,
+    codes: Array, factors: Array, *, predictor: str = "gbt", seed: int = 0, device: str | None = None, **options: Any
 ) -> tuple[dict[str, float], Floats]:
     """Return `dci_scores` and the `importance_matrix` they are computed from, with one fit."""
-    split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
+    split = read_split(codes, factors, seed=seed, **options)
     found = fit(split, predictor, seed=seed, device=device_of(codes, device))
     importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.factor_types)))
     importance_DK[:, split.factors] = found.importance

@@ -6,14 +6,13 @@ Shape letters: N rows, D codes, K factors.
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from unweave.errors import check_choice, invalid
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import Array, FactorTypes, Floats, check_at_least, select_rows
+from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows, check_at_least, learnable, select_rows
 from unweave.metrics.metric import Metric
-from unweave.metrics.parallel import parallel_map
-from unweave.metrics.solvers.predictors import Split, accuracy, fit, learnable, read_factor, read_split
+from unweave.metrics.parallel import Device, parallel_map
+from unweave.metrics.solvers.predictors import Split, accuracy, fit, read_factor, read_split
 
 MODELS = {"logistic": "logistic_cv", "gbt": "gbt"}
 LABELS = (10, 100, 1_000, 10_000)
@@ -34,9 +33,7 @@ def constant_accuracy(split: Split, k: int) -> float:
     return accuracy(factor, np.full(len(factor.test_values), factor.values[0]))
 
 
-def accuracies(
-    split: Split, model: str, labels: Sequence[int], seed: int, device: torch.device | str | None
-) -> list[Floats]:
+def accuracies(split: Split, model: str, labels: Sequence[int], seed: int, device: Device) -> list[Floats]:
     """Return the test accuracy of each factor [K] for each number of labels; NaN without test rows."""
     splits = [labelled_rows(split, int(number), seed) for number in labels]
     # Boosting fits all factors at once; regressions are independent jobs, of which the longest start first.
@@ -62,7 +59,7 @@ def downstream_scores(
     *,
     labels: Sequence[int] = LABELS,
     model: str = "logistic",
-    test: tuple[Array, Array] | None = None,
+    test: TestRows = None,
     seed: int = 0,
     factor_types: FactorTypes = None,
     device: str | None = None,
@@ -78,9 +75,8 @@ def downstream_scores(
     for number in labels:
         check_at_least("labels", number, 1)
     split = read_split(codes, factors, test=test, seed=seed, factor_types=factor_types)
-    device_ = device_of(codes, device)
     found = {}
-    for number, accuracy_K in zip(labels, accuracies(split, model, labels, seed, device_)):
+    for number, accuracy_K in zip(labels, accuracies(split, model, labels, seed, device_of(codes, device))):
         known = accuracy_K[~np.isnan(accuracy_K)]
         found[f"labels_{number}"] = float(known.mean()) if len(known) else 0.0
     return found

@@ -5,7 +5,7 @@ Shape letters: N rows, D codes, K factors, V values of one factor.
 
 import numpy as np
 
-from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, classes
+from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, TestRows, classes
 from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import parallel_map
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities, standardize
@@ -42,12 +42,7 @@ def explicitness_per_factor(split: Split) -> Floats:
 
 
 def explicitness_score(
-    codes: Array,
-    factors: Array,
-    *,
-    test: tuple[Array, Array] | None = None,
-    seed: int = 0,
-    factor_types: FactorTypes = None,
+    codes: Array, factors: Array, *, test: TestRows = None, seed: int = 0, factor_types: FactorTypes = None
 ) -> float:
     """Explicitness (Ridgeway & Mozer 2018, section 3, https://arxiv.org/abs/1802.05312); 0.5 is chance, 1 is perfect.
 

@@ -24,27 +24,6 @@ from unweave.metrics.solvers.linear import class_scores, fit_logistic
 _GATHERED = 2_000_000  # numbers gathered at once: 16 MB, whatever the size of the table
 
 
-class RowsByValue(NamedTuple):
-    """The rows of a table sorted by one factor."""
-
-    order_N: Indices
-    first_V: Indices
-    count_V: Indices
-
-
-def rows_by_value(factor_N: Indices) -> RowsByValue:
-    count_V = np.bincount(factor_N)
-    order_N = np.argsort(factor_N, kind="stable")
-    return RowsByValue(order_N, np.cumsum(count_V) - count_V, count_V)
-
-
-def draw_groups(groups: RowsByValue, values_M: Indices, rng: np.random.Generator, *, batch: int) -> Indices:
-    """Return `batch` rows with each of the values, drawn with replacement, [M, B]."""
-    within_MB = rng.integers(groups.count_V[values_M][:, None], size=(len(values_M), batch))
-    rows_MB: Indices = groups.order_N[groups.first_V[values_M][:, None] + within_MB]
-    return rows_MB
-
-
 def global_variances(codes_ND: Floats, rng: np.random.Generator, *, rows: int) -> Floats:
     """Return the variance of each code over at most `rows` rows, [D]; 0 for a single row."""
     if len(codes_ND) > rows:
@@ -79,21 +58,27 @@ class Fixed(NamedTuple):
 
     rows: Indices  # of the table, with a value of the factor [n]
     labels: Indices  # their classes [n]
-    groups: RowsByValue  # of positions in `rows`
-    inside: Indices  # position of each row in its group [n]
+    order: Indices  # positions in `rows`, sorted by class [n]
+    first: Indices  # position in `order` of the first row of each class [V]
+    sizes: Indices  # number of rows of each class [V]
+    inside: Indices  # position of each row in its class [n]
 
 
 def fixed_factors(table: MetricInputs) -> list[Fixed]:
     """Return the factors that vary; continuous ones are divided into 20 equal-width bins."""
-    found = (classes(table, k) for k in varying_factors(table))
-    return [_fixed(rows, labels) for rows, labels in found]
+    found = []
+    for rows_n, labels_n in (classes(table, k) for k in varying_factors(table)):
+        count_V, order_n = np.bincount(labels_n), np.argsort(labels_n, kind="stable")
+        first_V, inside_n = np.cumsum(count_V) - count_V, np.empty_like(rows_n)
+        inside_n[order_n] = np.arange(len(rows_n)) - np.repeat(first_V, count_V)
+        found.append(Fixed(rows_n, labels_n, order_n, first_V, count_V, inside_n))
+    return found
 
 
-def _fixed(rows_n: Indices, labels_n: Indices) -> Fixed:
-    groups = rows_by_value(labels_n)
-    inside_n = np.empty_like(rows_n)
-    inside_n[groups.order_N] = np.arange(len(rows_n)) - np.repeat(groups.first_V, groups.count_V)
-    return Fixed(rows_n, labels_n, groups, inside_n)
+def draw_groups(fixed: Fixed, values_M: Indices, rng: np.random.Generator, *, batch: int) -> Indices:
+    """Return the positions of `batch` rows with each of the values, drawn with replacement, [M, B]."""
+    within_MB = rng.integers(fixed.sizes[values_M][:, None], size=(len(values_M), batch))
+    return fixed.order[fixed.first[values_M][:, None] + within_MB]
 
 
 def least_varying_codes(
@@ -105,7 +90,7 @@ def least_varying_codes(
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     winners = [np.empty(0, np.int64)]
     for start in range(0, votes, chunk):
-        places_MB = draw_groups(fixed.groups, values_M[start : start + chunk], rng, batch=batch)
+        places_MB = draw_groups(fixed, values_M[start : start + chunk], rng, batch=batch)
         drawn_MBD = codes_ND[fixed.rows[places_MB]]
         if len(active.columns) < codes_ND.shape[1]:
             drawn_MBD = drawn_MBD[:, :, active.columns]
@@ -167,13 +152,11 @@ def factor_vae_score(
 def draw_partners(fixed: Fixed, places_n: Indices, rng: np.random.Generator) -> Indices:
     """Return for each position another one with the same value of the factor, or itself if there is no other."""
     labels_n = fixed.labels[places_n]
-    count_n = fixed.groups.count_V[labels_n]
-    first_n = fixed.groups.first_V[labels_n]
+    count_n = fixed.sizes[labels_n]
     within_n = rng.integers(np.maximum(count_n - 1, 1))
     # Drawn from one position less than the group has; positions from the row itself on are shifted by one.
     within_n += (count_n > 1) & (within_n >= fixed.inside[places_n])
-    partners: Indices = fixed.groups.order_N[first_n + within_n]
-    return partners
+    return fixed.order[fixed.first[labels_n] + within_n]
 
 
 def differences(codes_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int) -> Floats:

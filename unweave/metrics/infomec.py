@@ -4,7 +4,6 @@ Shape letters: N rows, D codes, K factors.
 """
 
 import numpy as np
-import torch
 
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import (
@@ -21,6 +20,7 @@ from unweave.metrics.inputs import (
 )
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.metric import Metric
+from unweave.metrics.parallel import Device
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities
 
 
@@ -72,9 +72,7 @@ def concentration(share: Floats) -> float:
     return float(np.clip((largest.mean() - 1.0 / columns) / (1.0 - 1.0 / columns), 0.0, 1.0))
 
 
-def explicitness(
-    table: MetricInputs, factors: list[int], *, iterations: int, device: torch.device | str | None = None
-) -> float:
+def explicitness(table: MetricInputs, factors: list[int], *, iterations: int, device: Device = None) -> float:
     """Return the share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
     moving = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
@@ -98,7 +96,7 @@ def _linear_share(codes_nD: Floats, factor_n: Floats) -> float:
     return float(1.0 - np.square(factor_n - predicted).mean() / factor_n.var())
 
 
-def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device: torch.device | str | None) -> float:
+def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device: Device) -> float:
     """Return the relative decrease of the log-loss by a logistic regression without penalty, with balanced classes."""
     sizes_V = np.bincount(labels_n)
     balanced_n = len(labels_n) / (len(sizes_V) * sizes_V[labels_n].astype(np.float64))

@@ -16,8 +16,6 @@ from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, array_error
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.metric import Metric
 
-ESTIMATORS = ("histogram", "knn")
-
 
 def two_best(matrix: Floats, axis: int) -> tuple[Floats, Floats]:
     """Return the largest and the second largest entry along an axis; the second is 0 if there is only one entry."""
@@ -67,7 +65,7 @@ def mig_score(
     >>> mig_score([[0, 0], [0, 0], [1, 1], [1, 1]], factors)
     0.0
     """
-    check_choice("estimator", estimator, ESTIMATORS)
+    check_choice("estimator", estimator, ("histogram", "knn"))
     if estimator == "knn":
         table = read_table(codes, factors, factor_types=factor_types)
         information_DK, entropies_K = neighbour_information_matrix(table, varying_factors(table))

@@ -19,6 +19,7 @@ from unweave.errors import UserError, check_choice, invalid
 
 Array = ArrayLike | Tensor
 FactorTypes = str | Sequence[str] | None
+TestRows = tuple[Array, Array] | None  # codes and factors
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -88,9 +89,7 @@ def infer_factor_types(raw_NK: NDArray[Any], factor_types: FactorTypes = None) -
         return tuple("discrete" if integers or looks_discrete(column) else "continuous" for column in raw_NK.T)
     given = (factor_types,) * raw_NK.shape[1] if isinstance(factor_types, str) else tuple(factor_types)
     if len(given) != raw_NK.shape[1]:
-        raise array_error(
-            "factor_types", f"{len(given)} types", f"one type, or one for each of {raw_NK.shape[1]} factors"
-        )
+        raise array_error("factor_types", f"{len(given)} types", f"one type, or {raw_NK.shape[1]}, one per factor")
     for factor_type in given:
         check_choice("factor_types", factor_type, ("discrete", "continuous"))
     return given
@@ -159,11 +158,15 @@ def bin_edges(column_N: Floats, bins: int) -> Floats:
     return edges
 
 
+def learnable(table: MetricInputs) -> list[int]:
+    """Return the factors with more than one value, possibly none."""
+    low_K, high_K = np.fmin.reduce(table.factors, axis=0), np.fmax.reduce(table.factors, axis=0)
+    return [int(k) for k in np.flatnonzero(high_K > low_K)]  # False if all values are missing
+
+
 def varying_factors(table: MetricInputs) -> list[int]:
     """Return the factors with more than one value; a code cannot have information about the others."""
-    low_K = np.fmin.reduce(table.factors, axis=0)
-    high_K = np.fmax.reduce(table.factors, axis=0)
-    found = [k for k in range(len(table.factor_types)) if high_K[k] > low_K[k]]  # False if all values are missing
+    found = learnable(table)
     if not found:
         raise array_error("factors", f"constants over {len(table.factors)} rows", "an array with a column that varies")
     return found
@@ -181,7 +184,7 @@ def subsample(table: MetricInputs, rows: int, seed: int) -> MetricInputs:
     return select_rows(table, drawn)
 
 
-def read_test(table: MetricInputs, test: tuple[Array, Array] | None, seed: int) -> tuple[MetricInputs, MetricInputs]:
+def read_test(table: MetricInputs, test: TestRows, seed: int) -> tuple[MetricInputs, MetricInputs]:
     """Return the train and the test table: `test` = (codes, factors) if given, or else a random 2:1 split.
 
     A split has at most 10,000 train rows and 5,000 test rows, which limits the cost for large tables.
@@ -194,9 +197,8 @@ def read_test(table: MetricInputs, test: tuple[Array, Array] | None, seed: int) 
             raise UserError(message, argument="test", value=error.value, accepted=error.accepted) from error
         for name, ours, theirs in (("codes", table.codes, other.codes), ("factors", table.factors, other.factors)):
             if ours.shape[1] != theirs.shape[1]:
-                raise array_error(
-                    "test", f"{theirs.shape[1]} columns of {name}", f"{name} with {ours.shape[1]} columns"
-                )
+                found = f"{theirs.shape[1]} columns of {name}"
+                raise array_error("test", found, f"{name} with {ours.shape[1]} columns")
         return table, other
     if len(table.codes) < 2:
         raise array_error("codes", f"{len(table.codes)} rows", "2 rows or more, or given with test=(codes, factors)")

@@ -26,7 +26,7 @@ from unweave.metrics.inputs import (
     varying_factors,
 )
 from unweave.metrics.metric import Metric
-from unweave.metrics.parallel import is_cpu
+from unweave.metrics.parallel import Device, is_cpu
 
 _GATHERED = 8_000_000  # numbers gathered at once: 64 MB
 
@@ -68,11 +68,7 @@ def irs_score(
 
 
 def robustness(
-    table: MetricInputs,
-    *,
-    quantile: float = 0.99,
-    factor_bins: int | None = BINS,
-    device: torch.device | str | None = None,
+    table: MetricInputs, *, quantile: float = 0.99, factor_bins: int | None = BINS, device: Device = None
 ) -> Robustness:
     """Return the robustness of each code that is not constant for each factor that varies."""
     if not 0.0 <= quantile <= 1.0:

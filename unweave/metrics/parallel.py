@@ -10,16 +10,15 @@ from unweave.ops.threads import single_thread
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+Device = torch.device | str | None
 
 
-def is_cpu(device: torch.device | str | None) -> bool:
+def is_cpu(device: Device) -> bool:
     """Return True if the device is the CPU, which None stands for."""
     return device is None or torch.device(device).type == "cpu"
 
 
-def parallel_map(
-    work: Callable[[Job], Result], jobs: Sequence[Job], device: torch.device | str | None = None
-) -> list[Result]:
+def parallel_map(work: Callable[[Job], Result], jobs: Sequence[Job], device: Device = None) -> list[Result]:
     """Return the result of each job, in order. On a CPU as many jobs run at once as torch may use threads.
 
     Each job uses one thread, because small operations gain little from several cores. Jobs for a GPU run one by one.

@@ -12,7 +12,6 @@ from torch import Tensor
 from unweave.errors import check_choice
 from unweave.metrics.inputs import Array, array_error, as_matrix
 
-DISTANCES = ("euclidean", "cosine")
 _BLOCK = 1 << 24  # distances computed at once
 
 
@@ -25,7 +24,7 @@ def recall_at_1(codes: Array, classes: ArrayLike | Tensor, *, distance: str = "e
     >>> recall_at_1([[0.0], [0.1], [5.0], [5.2]], ["a", "a", "b", "a"])
     0.6666666666666666
     """
-    check_choice("distance", distance, DISTANCES)
+    check_choice("distance", distance, ("euclidean", "cosine"))
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     labels_N = _labels(classes, len(codes_ND))
     queries = np.flatnonzero(np.bincount(labels_N)[labels_N] > 1)

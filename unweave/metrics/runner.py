@@ -8,7 +8,7 @@ import numpy as np
 
 from unweave.errors import UserError, check_integer, invalid
 from unweave.metrics.histogram_mi import bin_table
-from unweave.metrics.inputs import Floats, MetricInputs, select_rows, varying_factors
+from unweave.metrics.inputs import Floats, MetricInputs, learnable, select_rows
 from unweave.metrics.metric import Metric
 from unweave.metrics.registry import METRICS
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
@@ -47,8 +47,12 @@ def choose(metrics: str | Sequence[str] | None, given: ScoringInputs) -> tuple[l
         raise invalid("metrics", metrics, "quick, all or a list of names")
     quick = [name for name, metric in METRICS.items() if metric.quick and not _missing_input(metric, given)]
     names = list(METRICS) if metrics == "all" else quick
-    reasons = {name: _missing_input(METRICS[name], given) or _too_few_factors(METRICS[name], given) for name in names}
-    skipped = {name: reason for name, reason in reasons.items() if reason}
+    varying, skipped = len(learnable(given.table)), {}
+    for name in names:
+        if reason := _missing_input(METRICS[name], given):
+            skipped[name] = reason
+        elif varying < METRICS[name].factors:  # the score would be meaningless
+            skipped[name] = f"it needs {METRICS[name].factors} factors that vary, and {varying} do"
     return [name for name in names if name not in skipped], skipped
 
 
@@ -59,15 +63,6 @@ def _missing_input(metric: Metric, given: ScoringInputs) -> str:
     if "groups" in metric.needs and given.groups is None:
         return "it needs groups of codes and of factors"
     return ""
-
-
-def _too_few_factors(metric: Metric, given: ScoringInputs) -> str:
-    """Return why the score of the metric would be meaningless, or ""."""
-    try:
-        count = len(varying_factors(given.table)) if len(given.table.factor_types) else 0
-    except UserError:
-        count = 0
-    return f"it needs {metric.factors} factors that vary, and {count} do" if count < metric.factors else ""
 
 
 def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> Scores:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unweave.errors import check_choice
-from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, MetricInputs, classes
+from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, MetricInputs, TestRows, classes
 from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import Split, read_split
 
@@ -169,7 +169,7 @@ def sap_score(
     factors: Array,
     *,
     flavour: str = "svm",
-    test: tuple[Array, Array] | None = None,
+    test: TestRows = None,
     seed: int = 0,
     factor_types: FactorTypes = None,
 ) -> float:

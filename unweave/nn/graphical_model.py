@@ -26,7 +26,6 @@ from unweave.ops.relaxed import straight_through
 
 FEATURES, HIDDEN = 256, 128
 MOST_STATES = 256  # the decoder runs once for each joint state
-DISCRETE = ("enumerate", "relaxed")
 
 
 class Noise(NamedTuple):
@@ -72,10 +71,7 @@ class Conditional(nn.Module):
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         hidden = [_by_rows(layer, values[name]) for name, layer in zip(self.parents, self.inputs, strict=True)]
-        total = hidden[0]
-        for term in hidden[1:]:
-            total = total + term
-        return at_least_single(_by_rows(self.output, total.relu()))
+        return at_least_single(_by_rows(self.output, sum(hidden[1:], hidden[0]).relu()))
 
 
 def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
@@ -106,14 +102,6 @@ class GraphModel(nn.Module):
         priors = {v.name: {n: sizes[n] for n in v.decoder} for v in graph.variables if v.decoder}
         self.p = nn.ModuleDict({f"p_{n}": Conditional(p, outputs[n]) for n, p in priors.items()})
 
-    @property
-    def normal_size(self) -> int:
-        return sum(size for _, size in self.normals.values())
-
-    @property
-    def class_size(self) -> int:
-        return sum(size for _, size in self.classes.values())
-
     def forward(self, x_BCHW: Tensor, labels_BL: Tensor, samples: int, noise: Noise) -> Estimate:
         """Self-normalised importance sampling of q(unobserved|x, observed); a label of -1 is unobserved."""
         given = self._given(x_BCHW)
@@ -132,8 +120,7 @@ class GraphModel(nn.Module):
         zero = values[""].new_zeros(samples, self.states, len(labels_BL))
         drawn = _Drawn(values, {}, {}, zero, zero)
         for v in map(self.graph.variable, self.graph.order):
-            output = self._q(v, values)
-            drawn.outputs[v.name] = output
+            drawn.outputs[v.name] = output = self.q[f"q_{v.name}"](values)
             if v.classes:
                 drawn = self._draw_class(v, output.log_softmax(-1), labels_BL, noise, drawn)
             else:
@@ -198,9 +185,6 @@ class GraphModel(nn.Module):
         features_BF = at_least_single(self.encoder(x_BCHW)).relu()
         return {IMAGE: features_BF, "": features_BF.new_ones(1, 1)}
 
-    def _q(self, v: Variable, values: dict[str, Tensor]) -> Tensor:
-        return self.q[f"q_{v.name}"](values)
-
     def encode(self, x_BCHW: Tensor, labels_BL: Tensor | None = None) -> Tensor:
         """Return means and class probabilities [B, all sizes], where those of parents replace their values.
 
@@ -213,7 +197,7 @@ class GraphModel(nn.Module):
         """Return the mean or the class probabilities of every variable; one row if it has no parents."""
         values = dict(given)
         for v in map(self.graph.variable, self.graph.order):
-            output = self._q(v, values)
+            output = self.q[f"q_{v.name}"](values)
             values[v.name] = output.softmax(-1) if v.classes else output.chunk(2, -1)[0]
             if v.label is not None and labels_BL is not None:
                 label_B = labels_BL[:, v.label]
@@ -237,7 +221,7 @@ class GraphModel(nn.Module):
         values = self.split(code_BZ)
         for v in map(self.graph.variable, self.graph.order):
             if _follows(v):
-                values[v.name] = self._q(v, values).chunk(2, -1)[0]
+                values[v.name] = self.q[f"q_{v.name}"](values).chunk(2, -1)[0]
         return torch.cat([values[v.name] for v in self.graph.variables], 1)
 
     @property
@@ -261,7 +245,7 @@ def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
 
 
 def _count_states(graph: GraphicalModelSpec, discrete: str) -> int:
-    check_choice("discrete", discrete, DISCRETE)
+    check_choice("discrete", discrete, ("enumerate", "relaxed"))
     sizes = {v.name: v.size for v in graph.variables if v.classes}
     count = math.prod(sizes.values())
     if discrete == "enumerate" and count > MOST_STATES:

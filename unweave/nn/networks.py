@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from torch import nn
 
-from unweave.errors import UserError, check_choice, check_integer, invalid
+from unweave.errors import check_choice, check_integer, invalid
 from unweave.nn.conv import ConvStack, DownConv2d, UpConv2d
 
 Shape = tuple[int, int, int]
@@ -71,36 +72,23 @@ def _conv(plan: Plan, shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]
     return nn.Sequential(*encoder), nn.Sequential(*decoder)
 
 
-def _dense(shape: Shape, latents: int, width: int, activation: Callable[[], nn.Module]) -> tuple[nn.Module, nn.Module]:
-    """Return an encoder and a decoder with two hidden layers each."""
+def _dense(
+    shape: Shape, latents: int, *, width: int, activations: Sequence[Callable[[], nn.Module]], decoder_depth: int = 2
+) -> tuple[nn.Module, nn.Module]:
+    """Return an encoder with two hidden layers and a decoder, each with an activation of its own."""
     pixels = math.prod(shape)
-    encoder = [nn.Flatten(), *_chain((pixels, width, width), activation), nn.Linear(width, 2 * latents)]
-    decoder = [*_chain((latents, width, width), activation), nn.Linear(width, pixels), nn.Unflatten(1, shape)]
-    return nn.Sequential(*encoder), nn.Sequential(*decoder)
-
-
-def _mlp(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """Chen et al. 2018: two hidden layers of 1200 in the encoder, three in the decoder."""
-    pixels = math.prod(shape)
-    encoder = [nn.Flatten(), *_chain((pixels, 1200, 1200), nn.ReLU), nn.Linear(1200, 2 * latents)]
-    decoder = [*_chain((latents, 1200, 1200, 1200), nn.Tanh), nn.Linear(1200, pixels), nn.Unflatten(1, shape)]
-    return nn.Sequential(*encoder), nn.Sequential(*decoder)
-
-
-def _makhzani(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """After Makhzani et al. 2015."""
-    return _dense(shape, latents, 1000, nn.ReLU)
-
-
-def _kingma(shape: Shape, latents: int) -> tuple[nn.Module, nn.Module]:
-    """Kingma et al. 2014, M1."""
-    return _dense(shape, latents, 600, nn.Softplus)
+    encoder = [nn.Flatten(), *_chain((pixels, width, width), activations[0]), nn.Linear(width, 2 * latents)]
+    hidden = _chain((latents, *[width] * decoder_depth), activations[1])
+    return nn.Sequential(*encoder), nn.Sequential(*hidden, nn.Linear(width, pixels), nn.Unflatten(1, shape))
 
 
 DENSE: dict[str, Callable[[Shape, int], tuple[nn.Module, nn.Module]]] = {
-    "mlp": _mlp,
-    "makhzani": _makhzani,
-    "kingma": _kingma,
+    # Chen et al. 2018
+    "mlp": partial(_dense, width=1200, activations=(nn.ReLU, nn.Tanh), decoder_depth=3),
+    # After Makhzani et al. 2015
+    "makhzani": partial(_dense, width=1000, activations=(nn.ReLU, nn.ReLU)),
+    # Kingma et al. 2014, M1
+    "kingma": partial(_dense, width=600, activations=(nn.Softplus, nn.Softplus)),
 }
 NETWORKS = (*PLANS, *DENSE)
 GLOROT = "glorot"
@@ -160,13 +148,8 @@ def build_networks(net: str, shape: Shape, latents: int) -> tuple[nn.Module, nn.
     if net in PLANS:
         multiple = 2 ** len(PLANS[net].channels)
         if shape[1] % multiple or shape[2] % multiple:
-            raise UserError(
-                f"net {net!r} accepts images with sides that are multiples of {multiple}, got {shape[1]}x{shape[2]}; "
-                "use another image size, or net=mlp for any size",
-                argument="net",
-                value=net,
-                accepted=tuple(DENSE),
-            )
+            accepted = f"one of {', '.join(DENSE)} for images of {shape[1]}x{shape[2]} pixels"
+            raise invalid("net", net, accepted, hint=f"it needs sides that are multiples of {multiple}")
     pair = _conv(PLANS[net], shape, latents) if net in PLANS else DENSE[net](shape, latents)
     for part in pair:
         init_weights(part)

@@ -17,11 +17,6 @@ def betainc(a: float, b: float, x: Tensor, rest: Tensor | None = None) -> Tensor
     return _Betainc.apply(x, 1.0 - x if rest is None else rest, float(a), float(b))  # type: ignore[no-any-return]
 
 
-def beta_density(a: float, b: float, x: Tensor, rest: Tensor) -> Tensor:
-    """Return x^(a-1) (1-x)^(b-1) / B(a, b), the derivative of I_x(a, b)."""
-    return ((a - 1.0) * x.log() + (b - 1.0) * rest.log() - _log_beta(a, b)).exp()
-
-
 class _Betainc(torch.autograd.Function):
     """Continued fraction with its gradient in closed form."""
 
@@ -38,7 +33,9 @@ class _Betainc(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        return grads[0] * beta_density(ctx.a, ctx.b, *ctx.saved_tensors), None, None, None
+        (x, rest), a, b = ctx.saved_tensors, ctx.a, ctx.b
+        density = ((a - 1.0) * x.log() + (b - 1.0) * rest.log() - _log_beta(a, b)).exp()
+        return grads[0] * density, None, None, None
 
 
 def _fraction(x: Tensor, rest: Tensor, a: float, b: float) -> Tensor:

@@ -23,11 +23,8 @@ def between_0_and_1(labels_BL: Tensor, sizes: Sequence[int]) -> Tensor:
 def standardised(labels_BL: Tensor, sizes: Sequence[int]) -> Tensor:
     """Scale classes to mean 0 and variance 1 if all are equally likely; the only class of a factor is 0."""
     columns = zip(labels_BL.unbind(1), sizes, strict=True)
-    return torch.stack([(label_B - 0.5 * (n - 1)) / _deviation(n) for label_B, n in columns], dim=1)
-
-
-def _deviation(n: int) -> float:
-    return math.sqrt((n * n - 1) / 12.0) or 1.0
+    deviated = [(label_B - 0.5 * (n - 1)) / (math.sqrt((n * n - 1) / 12.0) or 1.0) for label_B, n in columns]
+    return torch.stack(deviated, dim=1)
 
 
 def cross_covariance(mean_BZ: Tensor, target_BL: Tensor, known_BL: Tensor) -> Tensor:

@@ -26,11 +26,6 @@ def level_blocks(level: str, content: int, latents: int, device: torch.device | 
     return own_Z.clamp(max=1) if level == "inter" else own_Z
 
 
-def count_blocks(level: str, content: int, latents: int) -> int:
-    """Return the number of independent blocks, and so of codes of which a sample is composed."""
-    return {"inter": 2, "inter_intra_one": 1 + latents - content, "inter_intra_all": latents}[level]
-
-
 def permute_blocks(z_BZ: Tensor, keys_B: Tensor, level: str, content: int) -> Tensor:
     """Return codes with every block from a different code of the batch, in a random order given by the keys.
 
@@ -40,7 +35,9 @@ def permute_blocks(z_BZ: Tensor, keys_B: Tensor, level: str, content: int) -> Te
     """
     batch, latents = z_BZ.shape
     block_Z = level_blocks(level, content, latents, z_BZ.device)
-    if batch < (blocks := count_blocks(level, content, latents)):
+    # The number of blocks is that of the codes of which a sample is composed.
+    blocks = {"inter": 2, "inter_intra_one": 1 + latents - content, "inter_intra_all": latents}[level]
+    if batch < blocks:
         raise invalid("batch", batch, f"at least {blocks}, the number of blocks of level '{level}'")
     place_B = torch.arange(batch, device=z_BZ.device)
     source_BZ = (place_B.unsqueeze(1) + block_Z) % batch

@@ -36,17 +36,17 @@ def stratified_weights(batch: int, size: int, device: torch.device) -> Tensor:
     return torch.where(column == row.unsqueeze(1), 1.0 / size, weights)
 
 
-def log_weights(batch: int, size: int, estimator: str, device: torch.device) -> Tensor:
-    """Return the log-weights [B, B] of the estimator "mws" (every weight 1/(N B)) or "mss"."""
-    if estimator == "mss":
-        return stratified_weights(batch, size, device).log()
-    return torch.full((batch, batch), -math.log(size * batch), device=device)
-
-
 def aggregate_posterior(z_BZ: Tensor, mean_BZ: Tensor, logvar_BZ: Tensor, *, size: int, estimator: str) -> Aggregate:
-    """Return log-densities under the aggregate posterior of a data set of `size` observations."""
+    """Return log-densities under the aggregate posterior of a data set of `size` observations.
+
+    With the estimator "mws" every weight is 1/(N B), with "mss" those of `stratified_weights` are used.
+    """
+    batch, device = z_BZ.shape[0], z_BZ.device
     log_q_BBZ = log_gaussian(z_BZ.unsqueeze(1), mean_BZ.unsqueeze(0), logvar_BZ.unsqueeze(0))
-    log_w_BB = log_weights(z_BZ.shape[0], size, estimator, z_BZ.device)
+    if estimator == "mss":
+        log_w_BB = stratified_weights(batch, size, device).log()
+    else:
+        log_w_BB = torch.full((batch, batch), -math.log(size * batch), device=device)
     # Each density is weighted once: after the sum over latents for q(z), per latent for q(z_j).
     log_joint_B = torch.logsumexp(log_w_BB + log_q_BBZ.sum(2), dim=1)
     log_product_B = torch.logsumexp(log_w_BB.unsqueeze(2) + log_q_BBZ, dim=1).sum(1)

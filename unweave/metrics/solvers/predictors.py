@@ -5,6 +5,7 @@ Shape letters: N rows, D codes, K factors, V classes, M test rows.
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,9 @@ from unweave.metrics.inputs import (
     Floats,
     Indices,
     MetricInputs,
+    TestRows,
     classes,
+    learnable,
     read_table,
     read_test,
     varying_factors,
@@ -48,24 +51,13 @@ class Fit(NamedTuple):
 
 
 def read_split(
-    codes: Array,
-    factors: Array,
-    *,
-    test: tuple[Array, Array] | None = None,
-    seed: int = 0,
-    factor_types: FactorTypes = None,
+    codes: Array, factors: Array, *, test: TestRows = None, seed: int = 0, factor_types: FactorTypes = None
 ) -> Split:
     """Return the checked tables; without `test` a random 2:1 split of the rows."""
     table = read_table(codes, factors, factor_types=factor_types)
     varying_factors(table)  # raises if no factor varies; none may vary among the train rows
     train, held_out = read_test(table, test, seed)
     return Split(train, held_out, learnable(train))
-
-
-def learnable(train: MetricInputs) -> list[int]:
-    """Return the factors with more than one value, possibly none."""
-    low_K, high_K = np.fmin.reduce(train.factors, axis=0), np.fmax.reduce(train.factors, axis=0)
-    return [int(k) for k in np.flatnonzero(high_K > low_K)]
 
 
 class Factor(NamedTuple):
@@ -163,41 +155,34 @@ def _fit_lasso(train: Floats, factor: Factor, test: Floats, seed: int, device: A
 
 
 def _fit_logistic(
-    train: Floats, factor: Factor, test: Floats, seed: int, device: Any, strength: float = 1.0
+    train: Floats, factor: Factor, test: Floats, seed: int, device: Any, validated: bool = False
 ) -> tuple[Floats, Any]:
     if not factor.classes:
         from sklearn.linear_model import Ridge
 
         model = Ridge().fit(train, factor.values)
         return np.abs(model.coef_), _predict(model, test)
-    weights = fit_logistic(train, _labels(factor), factor.classes, strength=strength, device=device)
+    labels = factor.values.astype(np.int64)
+    strength = _best_strength(train, labels, factor.classes, seed, device) if validated else 1.0
+    weights = fit_logistic(train, labels, factor.classes, strength=strength, device=device)
     return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
 
 
-def _fit_validated(train: Floats, factor: Factor, test: Floats, seed: int, device: Any) -> tuple[Floats, Any]:
-    strength = best_strength(train, factor, seed, device) if factor.classes else 1.0
-    return _fit_logistic(train, factor, test, seed, device, strength)
-
-
-def best_strength(train: Floats, factor: Factor, seed: int, device: Any = None) -> float:
+def _best_strength(train: Floats, labels_N: Indices, classes: int, seed: int, device: Any) -> float:
     """Return the strength with the highest cross-validated accuracy, the smallest of equals."""
     rows = np.random.default_rng(seed).permutation(len(train))[:_VALIDATED]
-    codes, labels = train[rows], _labels(factor)[rows]
+    codes, labels = train[rows], labels_N[rows]
     used = np.ones((_FOLDS, len(rows)))
     for fold, held_out in enumerate(np.array_split(np.arange(len(rows)), _FOLDS)):
         used[fold, held_out] = 0.0
     used = used[used.any(axis=1)]  # with a single row a fold has no train rows
     counts, strengths = np.repeat(used, len(_STRENGTHS), axis=0), np.tile(_STRENGTHS, len(used))
-    found = fit_logistics(codes, labels, factor.classes, counts, strengths, device=device)
+    found = fit_logistics(codes, labels, classes, counts, strengths, device=device)
     right = [
         ((class_scores(weights, codes).argmax(axis=1) == labels) & (count == 0)).sum()
         for weights, count in zip(found, counts, strict=True)
     ]
     return _STRENGTHS[int(np.reshape(right, (-1, len(_STRENGTHS))).sum(axis=0).argmax())]
-
-
-def _labels(factor: Factor) -> Indices:
-    return factor.values.astype(np.int64)
 
 
 def _predict(model: Any, test: Floats) -> Any:
@@ -208,5 +193,5 @@ _FITS: dict[str, Callable[..., tuple[Floats, Any]]] = {
     "forest": _fit_forest,
     "lasso": _fit_lasso,
     "logistic": _fit_logistic,
-    "logistic_cv": _fit_validated,
+    "logistic_cv": partial(_fit_logistic, validated=True),
 }

@@ -231,14 +231,6 @@ def above(levels: list[Level], cells: int, columns: int) -> Iterator[tuple[Level
         yield Level(*(values[split] for values in level)), node // 2**depth % 2 == 1
 
 
-def edges_of_nodes(levels: list[Level], columns: int, total: Tensor, rows: Tensor) -> list[Place]:
-    """Return the edges of the nodes: positions of the splits above, with all or no rows of a node before them."""
-    return [
-        Place(split.code, split.place, total * is_left, rows * is_left)
-        for split, is_left in above(levels, len(rows), columns)
-    ]
-
-
 def row_pieces(values_NC: Tensor) -> list[slice]:
     """Return slices of the rows, several of which fit into the cache of a core; all rows at once on a GPU."""
     rows, columns = values_NC.shape
@@ -305,7 +297,9 @@ def grow(
         total, rows = sums[0, -1], counts[0, -1]
         seen = (2 ** len(levels) - 1) * columns
         best = best_bins(sums, counts, codes.ends, noise[:, seen : seen + len(rows)])
-        places = [best, *edges_of_nodes(levels, columns, total, rows)]
+        splits = above(levels, len(rows), columns)
+        # The edges of the nodes: positions of the splits above, with all or no rows of a node before them.
+        places = [best, *(Place(s.code, s.place, total * is_left, rows * is_left) for s, is_left in splits)]
         levels.append(look_closely(codes, residuals, levels, places, total, rows))
         for block in blocks:
             block.lefts.append(goes_left(codes.falling, levels[-1], block.part, block.lefts))
