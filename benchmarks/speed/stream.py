@@ -161,10 +161,10 @@ def main() -> None:
         for name in sets:
             print(f"{name:12} batch {drawn[name]:7.2f} ms   step {stepped[name]:7.1f} ms")
         stream = BatchPrefetcher(Sampler(streamed, ("x",)), step_keys(0, 0), options.batch)
-        next(stream)
+        stream.draw()
         start = time.perf_counter()
         for _ in range(500):
-            next(stream)
+            stream.draw()
         print(f"prefetched on the host, for a GPU: {500 / (time.perf_counter() - start):.0f} batches per second")
         stream.close()
 

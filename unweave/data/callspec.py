@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.errors import UserError
+from unweave.errors import invalid
 
 
 def parse_call(text: str, argument: str = "data") -> tuple[str, dict[str, Any]]:
@@ -12,12 +12,8 @@ def parse_call(text: str, argument: str = "data") -> tuple[str, dict[str, Any]]:
 
     `argument` is the name of the argument that contains the text, for errors.
     """
-    accepted = (
-        f"a name, or a name with options such as {'pairs(k=1)' if argument == 'supervision' else 'sprites(size=32)'}"
-    )
-    invalid_text = UserError(
-        f"{argument} {text!r} is not valid; give {accepted}", argument=argument, value=text, accepted=accepted
-    )
+    example = "pairs(k=1)" if argument == "supervision" else "sprites(size=32)"
+    invalid_text = invalid(argument, text, f"a name, or a name with options such as {example}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError, AttributeError):

@@ -15,8 +15,6 @@ Shape letters: N observations, M of them cached on the device, B batch, A of it 
 C channels, H height, W width.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -54,7 +52,7 @@ def _at(fields: Mapping[str, Any], where: int | slice) -> dict[str, Any]:
 
 
 class BatchPrefetcher:
-    """Iterator over the batches of a stream of keys, prepared ahead by threads.
+    """The batches of a stream of keys, prepared ahead by threads.
 
     Many threads are used because a thread that reads a page from disk waits for it. Bytes are copied as bytes, a
     quarter of the size of floats. The first `num_cached` observations are on the device and not read here. Call
@@ -83,41 +81,27 @@ class BatchPrefetcher:
         self._ready: deque[_Drawn] = deque()
         self._block = self._threads.submit(self._plan)
 
-    def __iter__(self) -> BatchPrefetcher:
-        return self
-
-    def __next__(self) -> Batch:
-        return self.draw()[0]
-
     def draw(self) -> _Drawn:
         """Return the next batch and, if images are cached, the positions of its images.
 
         Then the batch contains only the images that are not cached, [A, C, H, W]. A position below `num_cached` is
         that of a cached image; larger ones count through the images of the batch.
         """
-        while len(self._pending) < self.prefetch_batches and (plan := self._next_plan()) is not None:
-            self._pending.append(self._threads.submit(self._read, *plan))
+        while len(self._pending) < self.prefetch_batches:
+            if not self._plans:
+                self._plans.extend(self._block.result())
+                self._block = self._threads.submit(self._plan)
+            self._pending.append(self._threads.submit(self._read, *self._plans.popleft()))
         if not self._ready:
-            if not self._pending:
-                raise StopIteration
             self._ready.extend(self._pending.popleft().result())
         return self._ready.popleft()
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def _next_plan(self) -> _Plan | None:
-        if not self._plans:
-            self._plans.extend(self._block.result())
-            if self._plans:
-                self._block = self._threads.submit(self._plan)
-        return self._plans.popleft() if self._plans else None
-
     def _plan(self) -> list[_Plan]:
         """Choose the observations of the batches of the next block, in one vectorised computation."""
-        keys = next(self.keys, None)
-        if keys is None:
-            return []
+        keys = next(self.keys)
         plans = torch.vmap(lambda key: self.sampler.plan(key, self.batch))(keys)
         fields: _Fields = {}
         positions: _Fields = {}

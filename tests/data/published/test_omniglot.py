@@ -54,5 +54,5 @@ def test_damaged_files_are_refused(tmp_path, own_cache, refused):
 def test_a_file_of_the_published_size_must_have_the_published_checksum(tmp_path, own_cache, refused, monkeypatch):
     write_omniglot_part(tmp_path, "background")
     content = (tmp_path / "images_background.zip").read_bytes()
-    monkeypatch.setitem(REMOTES, "background", REMOTES["background"]._replace(size=len(content)))
+    monkeypatch.setitem(REMOTES, "background", [REMOTES["background"][0]._replace(size=len(content))])
     refused(hashlib.sha256(content).hexdigest()[:12], "omniglot", path=tmp_path, part="background")

@@ -6,7 +6,7 @@ import torch
 from raises import raises
 
 from unweave.data.storage import stored_images
-from unweave.data.storage.array_store import Factors, StoredArrays, grid_order, grid_values, load_or_build, write_rows
+from unweave.data.storage.array_store import Factors, StoredArrays, grid_values, load_or_build, write_rows
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import UserError
 
@@ -73,13 +73,11 @@ def test_rows_are_written_in_chunks(tmp_path):
 def test_grids():
     table = np.array([[0, 1], [0, 3], [0, 7], [5, 1], [5, 3], [5, 7]])
     assert grid_values(table) == ((0, 5), (1, 3, 7))
-    shuffled = table[[3, 1, 5, 0, 2, 4]]
-    assert np.array_equal(shuffled[grid_order(shuffled)], table)
     with pytest.raises(ValueError, match="order"):
-        grid_values(shuffled)
+        grid_values(table[[3, 1, 5, 0, 2, 4]])
     for broken in (table[:-1], np.concatenate([table, table[:1]])):
         with pytest.raises(ValueError, match="every combination"):
-            grid_order(broken)
+            grid_values(broken)
 
 
 def test_images_larger_than_the_device_stay_on_the_host(monkeypatch):

@@ -73,7 +73,7 @@ def test_vmapped_and_prefetched_pairs(root):
     stream = BatchPrefetcher(sampler, step_keys(0, 0), 4)
     try:
         key = next(step_keys(0, 0))[0]
-        assert torch.equal(next(stream).pair / 255.0, sampler(key, 4).pair)
+        assert torch.equal(stream.draw()[0].pair / 255.0, sampler(key, 4).pair)
     finally:
         stream.close()
 

@@ -4,7 +4,6 @@ Shape letters: E elevations, A azimuths, O objects, H height, W width, C channel
 """
 
 import io
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +28,10 @@ def cars3d(*, path: DataPath = None, size: int = 64) -> Dataset:
     `size` is the side in pixels (128 in the published images). `path` is the .tar.gz or its folder `cars`.
     """
     check_integer("size", size, 8, 128)
-    return open_files("cars3d", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("cars3d", [REMOTE], path, {"size": size}, _read, tree=True)
 
 
-def _read(size: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, size: int) -> Factors:
     with FileTree(files[0]) as tree:
         names = _car_names(tree)
         cars = {}

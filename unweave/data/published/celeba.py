@@ -3,7 +3,6 @@
 Shape letters: N observations, K factors, H height, W width, C channels.
 """
 
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -52,7 +51,7 @@ def celeba(*, path: DataPath = None, part: str = "all", size: int = 64, crop: in
     check_integer("crop", crop, 8, 178)
     remotes = [IMAGES, ATTRIBUTES, *([] if part == "all" else [PARTITION])]
     options: dict[str, object] = {"part": part, "size": size, "crop": crop}
-    return open_files("celeba", remotes, path, options, partial(_read, part, size, crop))
+    return open_files("celeba", remotes, path, options, _read)
 
 
 def read_attributes(text: str) -> tuple[tuple[str, ...], dict[str, list[int]]]:
@@ -68,7 +67,7 @@ def read_attributes(text: str) -> tuple[tuple[str, ...], dict[str, list[int]]]:
     return names, {file: [int(word == "1") for word in row] for file, row in rows.items()}
 
 
-def _read(part: str, size: int, crop: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, part: str, size: int, crop: int) -> Factors:
     names, attributes = read_attributes(files[1].read_text())
     chosen = list(attributes)
     if part != "all":

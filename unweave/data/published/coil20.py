@@ -1,7 +1,6 @@
 """COIL-20 (Nene, Nayar and Murase 1996): twenty objects on a turntable."""
 
 import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +24,10 @@ def coil20(*, path: DataPath = None, size: int = 64) -> Dataset:
     `size` is the side in pixels (128 in the published images). `path` is coil-20-proc.zip or its folder.
     """
     check_integer("size", size, 8, 128)
-    return open_files("coil20", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("coil20", [REMOTE], path, {"size": size}, _read, tree=True)
 
 
-def _read(size: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, size: int) -> Factors:
     with FileTree(files[0]) as tree:
         rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
         if not rows:

@@ -1,7 +1,6 @@
 """The cropped Extended Yale Face Database B (Georghiades et al. 2001, Lee et al. 2005): faces under 64 lights."""
 
 import re
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +25,10 @@ def extended_yale_b(*, path: DataPath = None, size: int = 64) -> Dataset:
     folder.
     """
     check_integer("size", size, 8, 192)
-    return open_files("extended_yale_b", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("extended_yale_b", [REMOTE], path, {"size": size}, _read, tree=True)
 
 
-def _read(size: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, size: int) -> Factors:
     with FileTree(files[0]) as tree:
         rows = {tuple(map(int, match.groups())): name for name in tree.names if (match := _NAME.search(name))}
         faces = (resized(read_image(tree.read(rows[row]), "L", rows[row]), size) for row in sorted(rows))

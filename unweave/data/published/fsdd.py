@@ -6,7 +6,7 @@ Shape letters: M mel bands, T frames in time, F frequencies of the Fourier trans
 import io
 import re
 import wave
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,10 +41,10 @@ def fsdd(*, path: DataPath = None, size: int = 64) -> Dataset:
     """
     if size not in SIZES or isinstance(size, bool):
         raise invalid("size", size, "32, 64 or 128")
-    return open_files("fsdd", [REMOTE], path, {"size": size}, partial(_read, size), tree=True)
+    return open_files("fsdd", [REMOTE], path, {"size": size}, _read, tree=True)
 
 
-def _read(size: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, size: int) -> Factors:
     with FileTree(files[0]) as tree:
         found = {match.groups(): name for name in tree.names if (match := _NAME.search(name))}
         if not found:

@@ -13,11 +13,11 @@ from PIL import Image
 from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import resized
 from unweave.data.storage.array_store import Factors, write_rows
-from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.download import RemoteFile, remote_files
 from unweave.data.storage.source import DataPath, array_to_end, open_files, read_unzipped
 from unweave.errors import check_choice, check_integer
 
-PARTS = ("all", "train", "test")
+PARTS = {"all": slice(None), "train": slice(2), "test": slice(2, None)}  # of the files
 CLOTHES = (
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 )  # fmt: skip
@@ -26,30 +26,19 @@ _FASHION = (
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
 )
-
-
-def _remotes(homes: tuple[str, ...], *files: tuple[str, int, str]) -> dict[str, list[RemoteFile]]:
-    """Return the files of each part; `files` has the start of the name, the bytes and the SHA-256 of each file."""
-    remotes = [
-        RemoteFile(f"{name}-ubyte.gz", tuple(f"{home}{name}-ubyte.gz" for home in homes), size, f"sha256:{sha256}")
-        for name, size, sha256 in files
-    ]
-    return {"all": remotes, "train": remotes[:2], "test": remotes[2:]}
-
-
-MNIST = _remotes(
+MNIST = remote_files(
     _MNIST,
-    ("train-images-idx3", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
-    ("train-labels-idx1", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
-    ("t10k-images-idx3", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
-    ("t10k-labels-idx1", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+    ("train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+    ("train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+    ("t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+    ("t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
 )
-FASHION = _remotes(
+FASHION = remote_files(
     _FASHION,
-    ("train-images-idx3", 26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
-    ("train-labels-idx1", 29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-    ("t10k-images-idx3", 4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
-    ("t10k-labels-idx1", 5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+    ("train-images-idx3-ubyte.gz", 26421880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+    ("train-labels-idx1-ubyte.gz", 29515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+    ("t10k-images-idx3-ubyte.gz", 4422102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+    ("t10k-labels-idx1-ubyte.gz", 5148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
 )
 
 
@@ -71,12 +60,10 @@ def fashion_mnist(*, path: DataPath = None, part: str = "all", size: int = 32) -
     return _load("fashion_mnist", FASHION, Factors(("class",), (CLOTHES,)), path, part, size)
 
 
-def _load(
-    name: str, remotes: dict[str, list[RemoteFile]], factors: Factors, path: DataPath, part: str, size: int
-) -> Dataset:
+def _load(name: str, remotes: list[RemoteFile], factors: Factors, path: DataPath, part: str, size: int) -> Dataset:
     check_choice("part", part, PARTS)
     check_integer("size", size, 8, 128)
-    return open_files(name, remotes[part], path, {"part": part, "size": size}, partial(_read, name, factors, size))
+    return open_files(name, remotes[PARTS[part]], path, {"part": part, "size": size}, partial(_read, name, factors))
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
@@ -88,7 +75,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     return array_to_end(content, 4 + 4 * dimensions, sizes, np.dtype("u1"), path)
 
 
-def _read(name: str, factors: Factors, size: int, files: list[Path], folder: Path) -> Factors:
+def _read(name: str, factors: Factors, files: list[Path], folder: Path, part: str, size: int) -> Factors:
     images = [read_idx(path, 3) for path in files[::2]]
     labels = [read_idx(path, 1) for path in files[1::2]]
     for image_file, label_file, some, some_labels in zip(files[::2], files[1::2], images, labels, strict=True):

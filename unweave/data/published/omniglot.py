@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,17 @@ from PIL import ImageOps
 from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image, resized
 from unweave.data.storage.array_store import Factors, in_chunks, write_rows
-from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.download import remote_files
 from unweave.data.storage.source import DataPath, open_files
 from unweave.errors import check_choice, check_integer
 
 _HOME = "https://github.com/brendenlake/omniglot/raw/master/python/"
-_FILES = {
-    "background": (9464212, "ad41ab679c8b5d90b271ef46be6987cc81211774a695c29dcc5367b2b26ee640"),
-    "evaluation": (6462886, "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee"),
-}
-REMOTES = {
-    part: RemoteFile(f"images_{part}.zip", (f"{_HOME}images_{part}.zip",), size, f"sha256:{sha256}")
-    for part, (size, sha256) in _FILES.items()
-}
+_REMOTES = remote_files(
+    (_HOME,),
+    ("images_background.zip", 9464212, "ad41ab679c8b5d90b271ef46be6987cc81211774a695c29dcc5367b2b26ee640"),
+    ("images_evaluation.zip", 6462886, "1f61a8f3366785b057fc117d9228e78a16e3d976c8953b2a10fcc74cf0609cee"),
+)
+REMOTES = {"all": _REMOTES, "background": _REMOTES[:1], "evaluation": _REMOTES[1:]}
 NAMES = ("alphabet", "character", "drawer")
 _NAME = re.compile(r"([^/]+)/character(\d+)/\d+_(\d+)\.png$")
 
@@ -36,14 +33,12 @@ def omniglot(*, path: DataPath = None, part: str = "all", size: int = 64) -> Dat
     images. `path` is one of the .zip files, a folder with images_background and images_evaluation, zipped or not, or
     one of these folders.
     """
-    check_choice("part", part, ("all", *REMOTES))
+    check_choice("part", part, REMOTES)
     check_integer("size", size, 8, 105)
-    remotes = list(REMOTES.values()) if part == "all" else [REMOTES[part]]
-    options: dict[str, object] = {"part": part, "size": size}
-    return open_files("omniglot", remotes, path, options, partial(_read, part, size), tree=True)
+    return open_files("omniglot", REMOTES[part], path, {"part": part, "size": size}, _read, tree=True)
 
 
-def _read(part: str, size: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, part: str, size: int) -> Factors:
     with ExitStack() as stack:
         trees = [stack.enter_context(FileTree(file)) for file in files]
         rows = dict(sorted(_rows(trees, part)))

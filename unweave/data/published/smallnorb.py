@@ -4,7 +4,6 @@ Shape letters: N observations, K factors, H height, W width.
 """
 
 import struct
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,39 +11,26 @@ from PIL import Image
 
 from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import resized
-from unweave.data.storage.array_store import Factors, grid_order, in_chunks, write_rows
-from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.array_store import Factors, grid_values, in_chunks, write_rows
+from unweave.data.storage.download import remote_files
 from unweave.data.storage.source import DataPath, array_to_end, open_files, read_unzipped
 from unweave.errors import check_choice, check_integer
 
 NAMES = ("category", "instance", "elevation", "azimuth", "lighting")
 CATEGORIES = ("animal", "human", "airplane", "truck", "car")
-PARTS = ("all", "train", "test")
 _HOME = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small/"
 _TYPES = {0x1E3D4C55: "u1", 0x1E3D4C54: "<i4", 0x1E3D4C51: "<f4", 0x1E3D4C53: "<f8", 0x1E3D4C56: "<i2"}
-_FILES = {
-    "train": (
-        ("46789", "training-dat", 131896188, "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873"),
-        ("46789", "training-cat", 348, "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa"),
-        ("46789", "training-info", 71052, "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32"),
-    ),
-    "test": (
-        ("01235", "testing-dat", 130799817, "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474"),
-        ("01235", "testing-cat", 347, "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff"),
-        ("01235", "testing-info", 10428, "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2"),
-    ),
-}
-
-
-REMOTES = {
-    part: [
-        RemoteFile(
-            file := f"smallnorb-5x{objects}x9x18x6x2x96x96-{kind}.mat.gz", (_HOME + file,), size, f"sha256:{sha}"
-        )
-        for objects, kind, size, sha in rows
-    ]
-    for part, rows in _FILES.items()
-}
+_FILES = (
+    ("46789", "training-dat", 131896188, "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873"),
+    ("46789", "training-cat", 348, "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa"),
+    ("46789", "training-info", 71052, "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32"),
+    ("01235", "testing-dat", 130799817, "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474"),
+    ("01235", "testing-cat", 347, "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff"),
+    ("01235", "testing-info", 10428, "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2"),
+)
+_NAME = "smallnorb-5x{}x9x18x6x2x96x96-{}.mat.gz"
+_REMOTES = remote_files((_HOME,), *((_NAME.format(toys, kind), size, sha256) for toys, kind, size, sha256 in _FILES))
+REMOTES = {"all": _REMOTES, "train": _REMOTES[:3], "test": _REMOTES[3:]}
 
 
 def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camera: int = 0) -> Dataset:
@@ -53,12 +39,10 @@ def smallnorb(*, path: DataPath = None, part: str = "all", size: int = 64, camer
     `part` is all, train or test (five toys of each category). `size` is the side in pixels (96 in the published
     images). `camera` is 0 or 1, one of the two cameras. `path` is the folder with the six .mat or .mat.gz files.
     """
-    check_choice("part", part, PARTS)
+    check_choice("part", part, REMOTES)
     check_integer("size", size, 8, 96)
     check_integer("camera", camera, 0, 1)
-    remotes = REMOTES["train"] + REMOTES["test"] if part == "all" else REMOTES[part]
-    options: dict[str, object] = {"part": part, "size": size, "camera": camera}
-    return open_files("smallnorb", remotes, path, options, partial(_read, size, camera))
+    return open_files("smallnorb", REMOTES[part], path, {"part": part, "size": size, "camera": camera}, _read)
 
 
 def read_matrix(path: Path) -> np.ndarray:
@@ -71,11 +55,12 @@ def read_matrix(path: Path) -> np.ndarray:
     return array_to_end(content, 8 + 4 * len(sizes), sizes[:count], np.dtype(_TYPES[magic]), path)
 
 
-def _read(size: int, camera: int, files: list[Path], folder: Path) -> Factors:
+def _read(files: list[Path], folder: Path, part: str, size: int, camera: int) -> Factors:
     parts = [_part(files[start : start + 3], size, camera) for start in range(0, len(files), 3)]
     table_NK = np.concatenate([table for table, _ in parts])
     pixels = np.concatenate([pixels for _, pixels in parts])
-    order = grid_order(table_NK)
+    order = np.lexsort(table_NK.T[::-1])
+    grid_values(table_NK[order])  # raises unless each combination of factors occurs once
     write_rows(folder / "pixels.npy", len(order), (pixels[rows] for rows in np.array_split(order, 50)), "smallnorb")
     return Factors(NAMES, _values(table_NK))
 

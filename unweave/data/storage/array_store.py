@@ -105,10 +105,3 @@ def grid_values(table_NK: np.ndarray) -> tuple[tuple[float, ...], ...]:
         if not np.array_equal(classes.ravel(), expected):
             raise ValueError("its rows are not in the order of the factors, the last one varying fastest")
     return tuple(tuple(map(float, values)) for values, _ in found)
-
-
-def grid_order(table_NK: np.ndarray) -> np.ndarray:
-    """Return the order that sorts the rows to a grid; raise unless each combination of factors occurs once."""
-    order = np.lexsort(table_NK.T[::-1])
-    grid_values(table_NK[order])
-    return order

@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -34,6 +34,11 @@ class RemoteFile(NamedTuple):
     urls: tuple[str, ...]  # in order of preference
     size: int | None = None  # bytes; None if not published
     digest: str = ""  # "sha256:...", "md5:..." or "git:..." (SHA-1 of the git object); "" if not published
+
+
+def remote_files(homes: Sequence[str], *files: tuple[str, int, str]) -> list[RemoteFile]:
+    """Return files that each of these addresses provides, given by name, bytes and SHA-256."""
+    return [RemoteFile(name, tuple(home + name for home in homes), size, f"sha256:{sha}") for name, size, sha in files]
 
 
 class _DownloadError(Exception):

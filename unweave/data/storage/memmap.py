@@ -10,7 +10,6 @@ import ctypes
 import io
 import mmap
 import os
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -85,11 +84,9 @@ def _header(shape: tuple[int, ...]) -> bytes:
 @cache
 def _madvise() -> Any:
     """Return the C function, or None if the system has none."""
-    if sys.platform == "win32":
-        return None
     try:
         function = ctypes.CDLL(None).madvise
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # TypeError on Windows
         return None
     function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return function

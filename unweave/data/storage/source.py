@@ -22,7 +22,7 @@ from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import UserError, invalid
 
 DataPath = str | os.PathLike[str] | None
-Read = Callable[[list[Path], Path], Factors]  # reads the files, writes .npy arrays into the folder
+Read = Callable[..., Factors]  # reads the files and writes .npy arrays into the folder: read(files, folder, **options)
 
 _SUBFOLDERS = ("", "raw", "Anno", "Eval", "Img")  # of a given folder, in which files are searched
 _DAMAGED = (
@@ -53,7 +53,7 @@ def open_files(
         files = found or [fetch(name, remote, cache_dir() / "downloads" / name) for remote in remotes]
         check_copies(name, files, remotes)
         with damaged_files_as_user_errors(name, files):
-            return read(files, folder)
+            return read(files, folder, **options)
 
     arrays = load_or_build(f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}", build)
     absolute = {} if path is None else {"path": str(Path(path).expanduser().resolve())}

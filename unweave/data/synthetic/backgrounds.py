@@ -34,8 +34,7 @@ def _noise(key_B: Tensor, side: int) -> Tensor:
 class _SpritesWithNuisance(Dataset):
     """The grid of sprites, three channels, and a key for the nuisance."""
 
-    factor_names, factor_sizes = Sprites.factor_names, Sprites.factor_sizes
-    factor_values = Sprites.factor_values
+    factor_names, factor_sizes, factor_values = Sprites.factor_names, Sprites.factor_sizes, Sprites.factor_values
 
     def __init__(self, name: str, size: int, seed: int, **options: object) -> None:
         super().__init__()

@@ -56,10 +56,6 @@ def _to_light(at: Tensor) -> Tensor:
     return _unit(_vector(*_LIGHT) - at)
 
 
-def _indices(mask_R: Tensor) -> Tensor:
-    return mask_R.nonzero()[:, 0]
-
-
 def camera_rays(degrees: float, size: int) -> tuple[Tensor, Tensor]:
     """Return the eye [3, 1] and the unit directions [3, R] of all samples, row by row, from this azimuth."""
     a, n = math.radians(degrees), size * _SAMPLES
@@ -167,8 +163,9 @@ def render_view(degrees: float, size: int) -> CameraView:
     wall = 0.351 * facing + torch.where(back, 0.649, torch.where(ray[0] < 0.0, 0.483, 0.400))
     none = torch.zeros_like(dark)
     empty = torch.stack([(~(on_floor | on_wall)).float(), dark + 0.912 * spot, wall * on_wall, none, none])
-    shadow_rays = on_floor & _may_hit(at, _to_light(at))
-    return CameraView(eye, ray, empty, dark, at, _indices(_may_hit(eye, ray)), _indices(shadow_rays))
+    shadow_rays = (on_floor & _may_hit(at, _to_light(at))).nonzero()[:, 0]
+    object_rays = _may_hit(eye, ray).nonzero()[:, 0]
+    return CameraView(eye, ray, empty, dark, at, object_rays, shadow_rays)
 
 
 def _shade_object(at: Tensor, normal: Tensor, ray: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,7 +184,7 @@ def cast_object(view: CameraView, shape: str, scale: float, size: int) -> Tensor
     layers[1, shadow] = view.in_shadow[shadow]
     ray = view.ray[:, view.object_rays]
     t, normal = hit_object(view.eye, ray, shape, scale)
-    met = _indices(t < _FAR)
+    met = (t < _FAR).nonzero()[:, 0]
     t, normal, ray, seen = t[met], normal[:, met], ray[:, met], view.object_rays[met]
     layers[:, seen] = 0.0
     layers[3, seen], layers[4, seen] = _shade_object(view.eye + t * ray, normal, ray)

@@ -60,11 +60,12 @@ def array_file(
         message = "data were arrays in memory, which a run does not store; pass them again as data="
         raise UserError(message, argument="data", accepted="the arrays")
     source = Path(path).expanduser().resolve()
+    context = f"data {str(source)!r}"
     arrays = _read(source, resident)
-    images, key = _find_images(arrays, source)
+    images, key = _find_images(arrays, context)
     preprocessing = array_preprocessing(size, fit, channels, background)
-    pixels, notes = to_pixels(images, _context(source), layout, preprocessing)
-    table, excluded, used = _find_factors(arrays, key, factors, columns, factor_types, len(pixels), source)
+    pixels, notes = to_pixels(images, context, layout, preprocessing)
+    table, excluded, used = _find_factors(arrays, key, factors, columns, factor_types, len(pixels), context)
     if unused := [name for name in arrays if name not in (key, *used)]:
         notes = (*notes, f"not used: {', '.join(unused)}")
     current = f"{len(pixels)}-{_digest(source)}-{table.digest()}"
@@ -79,10 +80,6 @@ def array_file(
     return data
 
 
-def _context(path: Path) -> str:
-    return f"data {str(path)!r}"
-
-
 def _read(path: Path, resident: bool | None) -> dict[str, np.ndarray]:
     format = find_format(path)
     if format is None or not path.is_file():
@@ -91,7 +88,7 @@ def _read(path: Path, resident: bool | None) -> dict[str, np.ndarray]:
     return format.load(path, memmap)
 
 
-def _find_images(arrays: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarray, str]:
+def _find_images(arrays: Mapping[str, np.ndarray], context: str) -> tuple[np.ndarray, str]:
     """Return the array with one of the usual names, or the only array that can be images, and its name."""
     candidates = [name for name, array in arrays.items() if array.ndim in (3, 4)]
     for name in _IMAGES:
@@ -100,7 +97,7 @@ def _find_images(arrays: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarr
     if len(candidates) == 1:
         return arrays[candidates[0]], candidates[0]
     shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items()) or "nothing"
-    raise invalid("images", shapes, "an array with 3 or 4 dimensions called 'images'", context=_context(path))
+    raise invalid("images", shapes, "an array with 3 or 4 dimensions called 'images'", context=context)
 
 
 def _digest(path: Path) -> str:
@@ -124,7 +121,7 @@ def _find_factors(
     columns: Sequence[str] | None,
     factor_types: Mapping[str, str] | None,
     count: int,
-    path: Path,
+    context: str,
 ) -> tuple[FactorTable, dict[str, str], tuple[str, ...]]:
     """Return the factors, the columns that are not factors, and the names of the arrays that were used."""
     used: tuple[str, ...] = ()
@@ -136,16 +133,12 @@ def _find_factors(
     else:
         if factors is not None:
             others = [name for name in arrays if name != images]
-            check_choice("factors", str(factors), others, context=_context(path))
+            check_choice("factors", str(factors), others, context=context)
         key = factors or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
         if key is None:
             return no_factors(count), {}, ()
         available, used = _columns_of(arrays, str(key), count)
-    for name in columns or ():
-        check_choice("column", name, available, context="columns")
-    chosen = {name: available[name] for name in columns} if columns else available
-    table, excluded = factor_table(chosen, factor_types, keep=bool(columns))
-    return table, excluded, used
+    return *factor_table(available, factor_types, select=columns), used
 
 
 def _columns_of(arrays: Mapping[str, np.ndarray], key: str, count: int) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -8,6 +8,7 @@ Shape letters: N observations, K factors.
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,14 +43,21 @@ class FactorTable(NamedTuple):
 
 
 def factor_table(
-    columns: Mapping[str, Any], factor_types: Mapping[str, str] | None = None, *, keep: bool = False
+    columns: Mapping[str, Any],
+    factor_types: Mapping[str, str] | None = None,
+    *,
+    select: Sequence[str] | None = None,
+    keep: bool = False,
 ) -> tuple[FactorTable, dict[str, str]]:
-    """Return the columns as factors, and the reason for each column that is left out (none if `keep`).
+    """Return the columns as factors, and the reason for each column that is left out (none if `keep` or `select`).
 
-    `factor_types` overrides the type suggested by the values.
+    `factor_types` overrides the type suggested by the values, `select` names the columns to use.
     """
     import pandas as pd
 
+    for name in select or ():
+        check_choice("column", name, columns, context="columns")
+    columns, keep = ({name: columns[name] for name in select}, True) if select else (columns, keep)
     given = factor_types or {}
     for name, factor_type in given.items():
         check_choice("factor", name, columns, context="factor_types")
@@ -178,27 +186,29 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        import pyarrow  # noqa: F401
+        return pd.read_parquet(path, engine="pyarrow")
     except ImportError:
         message = f"factors '{path}': Parquet requires the package pyarrow: pip install pyarrow, or pass a .csv"
         raise UserError(message, argument="factors", value=str(path), accepted="a .csv file") from None
-    return pd.read_parquet(path, engine="pyarrow")
+
+
+def read_separated(path: Path) -> tuple[str, str]:
+    """Return a text and its separator, in the variants that spreadsheets write: commas, semicolons or tabs; any BOM."""
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    head = next((line for line in text.splitlines() if line.strip()), "")
+    return text, max(",;\t", key=head.count)
 
 
 def _read_text(path: Path) -> pd.DataFrame:
-    """Read the variants that spreadsheets write: commas, semicolons (with decimal commas) or tabs; BOM or none."""
     import pandas as pd
 
-    content = path.read_bytes()
-    encoding = "utf-8-sig"
-    try:
-        header = content.decode(encoding).partition("\n")[0]
-    except UnicodeDecodeError:
-        encoding = "latin-1"
-        header = content.decode(encoding).partition("\n")[0]
-    separator = max(",;\t", key=header.count)
-    frame = pd.read_csv(path, sep=separator, dtype=str, encoding=encoding, skipinitialspace=True)
-    if separator == ";":
+    text, separator = read_separated(path)
+    frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=str, skipinitialspace=True)
+    if separator == ";":  # with decimal commas
         number = r"\s*[+-]?\d+,\d+\s*"
         for name in frame:
             text = frame[name].dropna()

@@ -17,7 +17,7 @@ from unweave.data.user.input_images import unreadable_image
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
 from unweave.data.user.row_matching import match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
-from unweave.errors import UserError, check_choice, check_integer, invalid
+from unweave.errors import UserError, check_integer, invalid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,8 +119,5 @@ def _table_factors(
     factor_types: Mapping[str, str] | None,
 ) -> FolderFactors:
     matched = match_files(frame, scan.files, str(path), list(scan.unreadable))
-    for name in columns or ():
-        check_choice("column", name, list(matched.frame.columns), context="columns")
-    chosen = matched.frame[list(columns)] if columns else matched.frame
-    table, excluded = factor_table({str(n): chosen[n] for n in chosen}, factor_types, keep=bool(columns))
+    table, excluded = factor_table({str(n): matched.frame[n] for n in matched.frame}, factor_types, select=columns)
     return FolderFactors(table, excluded, matched)

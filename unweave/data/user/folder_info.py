@@ -1,7 +1,7 @@
 """Description of a folder of images: what the files are, what was done to them, and where their factors come from."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,9 +42,15 @@ def folder_info(
 ) -> SourceInfo:
     """Describe a folder of images and the tables read with it."""
     matched, groups = factors.matched, factors.groups
-    unused = [name for name in scan.unreadable if name.lower().endswith((".csv", ".parquet"))]
-    row_warnings = _row_warnings(matched) if matched else []
-    group_warnings = _group_warnings(groups) if groups else []
+    row_notes, row_warnings, group_warnings = _unused_table(path, scan.unreadable), [], []
+    if matched:
+        row_notes = _listed(matched.files_without_row, "image has", "images have", "no row")
+        row_warnings = _listed(matched.unmatched_rows, "row names", "rows name", "no image")
+        several = "several rows, of which the first is used"
+        row_warnings += _listed(matched.duplicate_files, "image has", "images have", several)
+    if groups:
+        problem = "only one image and cannot be trained on"
+        group_warnings = _listed(groups.singleton_groups, "group has", "groups have", problem)
     return SourceInfo(
         title=display_path(path),
         details=_file_details(scan),
@@ -54,7 +60,7 @@ def folder_info(
         factor_source=_factor_source(factors, factors_path),
         excluded_columns=factors.excluded,
         name_notes=[f"column {matched.column!r} names the images"] if matched else [],
-        row_notes=[*(_missing_rows(matched) if matched else _unused_table(path, unused)), *row_warnings],
+        row_notes=[*row_notes, *row_warnings],
         row_warnings=row_warnings,
         group_notes=[*(_group_notes(groups) if groups else []), *group_warnings],
         group_warnings=group_warnings,
@@ -103,24 +109,10 @@ def _factor_source(factors: FolderFactors, factors_path: Path | None) -> str:
     return " and ".join(files)
 
 
-def _unused_table(path: Path, unused: Sequence[str]) -> list[str]:
+def _unused_table(path: Path, names: Iterable[str]) -> list[str]:
+    unused = [name for name in names if name.lower().endswith((".csv", ".parquet"))]
     use = "to use it: --factors {table} (or --groups, --pairs)"
     return [f"{name} is in the folder; {use.format(table=display_path(path / name))}" for name in unused[:1]]
-
-
-def _missing_rows(matched: MatchedRows) -> list[str]:
-    names = matched.files_without_row
-    return [f"{count_text(len(names), 'image has', 'images have')} no row: {first_names(names)}"] if names else []
-
-
-def _row_warnings(matched: MatchedRows) -> list[str]:
-    warnings = []
-    if names := matched.unmatched_rows:
-        warnings.append(f"{count_text(len(names), 'row names', 'rows name')} no image: {first_names(names)}")
-    if names := matched.duplicate_files:
-        count = count_text(len(names), "image has", "images have")
-        warnings.append(f"{count} several rows, of which the first is used: {first_names(names)}")
-    return warnings
 
 
 def _group_notes(groups: GroupAssignment) -> list[str]:
@@ -129,11 +121,8 @@ def _group_notes(groups: GroupAssignment) -> list[str]:
     return notes + [f"{count_text(ungrouped, 'image is', 'images are')} in no group"] * bool(ungrouped)
 
 
-def _group_warnings(groups: GroupAssignment) -> list[str]:
-    if not (names := groups.singleton_groups):
-        return []
-    count = count_text(len(names), "group has", "groups have")
-    return [f"{count} only one image and cannot be trained on: {first_names(names)}"]
+def _listed(names: Sequence[str], one: str, many: str, rest: str) -> list[str]:
+    return [f"{count_text(len(names), one, many)} {rest}: {first_names(names)}"] if names else []
 
 
 def _sizes_text(sizes: Mapping[str, int]) -> str:

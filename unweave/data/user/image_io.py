@@ -90,8 +90,8 @@ def _decode(file: Image.Image, preprocessing: Preprocessing) -> tuple[np.ndarray
 
 def preprocess_image(image: Image.Image, preprocessing: Preprocessing) -> np.ndarray:
     """Return an 8-bit image [C, H, W] with the size and channels of the preprocessing."""
-    opaque = _opaque(image, preprocessing.background).convert("L" if preprocessing.channels == "gray" else "RGB")
-    pixels = np.asarray(_resize(opaque, preprocessing))
+    converted = opaque(image, preprocessing.background).convert("L" if preprocessing.channels == "gray" else "RGB")
+    pixels = np.asarray(_resize(converted, preprocessing))
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
@@ -135,7 +135,7 @@ def _to_8_bits(image: Image.Image, preprocessing: Preprocessing) -> tuple[Image.
     return image, 0
 
 
-def _opaque(image: Image.Image, background: str) -> Image.Image:
+def opaque(image: Image.Image, background: str) -> Image.Image:
     """Composite a transparent image over the background; Pillow's conversion would show hidden colours."""
     if not _has_transparency(image):
         return image

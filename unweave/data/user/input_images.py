@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
+from unweave.data.user.image_io import opaque
 from unweave.errors import UserError, invalid
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
@@ -22,7 +23,7 @@ def read_image(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
     """Return an image file as [C, H, W] in 0..1 with the model's size and channels; transparent parts become black."""
     try:
         with Image.open(path) as file:
-            image = _opaque(ImageOps.exif_transpose(file)).convert("L" if shape[0] == 1 else "RGB")
+            image = _opaque_8_bits(ImageOps.exif_transpose(file)).convert("L" if shape[0] == 1 else "RGB")
             resized = image.resize((shape[2], shape[1]), Image.Resampling.BOX)
     except Exception as error:  # decoding a damaged file can cause almost any exception
         raise unreadable_image(path, error) from error
@@ -30,14 +31,11 @@ def read_image(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
     return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
 
 
-def _opaque(image: Image.Image) -> Image.Image:
+def _opaque_8_bits(image: Image.Image) -> Image.Image:
     """Return the image in 8 bits without transparency. Pillow would clip 16 bits at 255 and show hidden colours."""
     if image.mode.startswith("I"):
         return Image.fromarray((np.asarray(image) / 257.0).round().clip(0, 255).astype(np.uint8))
-    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", rgba.size, (0, 0, 0, 255)), rgba)
-    return image
+    return opaque(image, "black")
 
 
 def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:

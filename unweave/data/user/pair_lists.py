@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
-from unweave.data.user.factor_table import FactorTable
+from unweave.data.user.factor_table import FactorTable, read_separated
 from unweave.data.user.row_matching import file_finder, find_file
 from unweave.errors import UserError
 
@@ -102,14 +102,8 @@ def read_rows(what: str, path: str | Path) -> RowFile:
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the entries of each row that is not blank, separated by commas, semicolons or tabs."""
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    lines = text.splitlines()
-    head = next((line for line in lines if line.strip()), "")
-    for number, cells in enumerate(csv.reader(lines, delimiter=max(",;\t", key=head.count), strict=True), 1):
+    text, separator = read_separated(path)
+    for number, cells in enumerate(csv.reader(text.splitlines(), delimiter=separator, strict=True), 1):
         cells = [cell.strip() for cell in cells]
         while cells and not cells[-1]:
             cells.pop()
