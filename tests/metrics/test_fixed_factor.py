@@ -16,7 +16,6 @@ from unweave.metrics.fixed_factor import (
     draw_partners,
     factor_vae_score,
     fixed_factors,
-    global_variances,
     majority_accuracy,
     vote_table,
 )
@@ -101,11 +100,11 @@ def test_majority_accuracy_by_hand():
 
 def test_variance_is_unbiased_and_taken_over_a_subset_of_rows():
     rng = np.random.default_rng(0)
-    np.testing.assert_allclose(global_variances(CODES, rng, rows=600), CODES.var(axis=0, ddof=1))
-    part = global_variances(CODES, rng, rows=300)
+    np.testing.assert_allclose(active_codes(CODES, rng, variance_rows=600).variances, CODES.var(axis=0, ddof=1))
+    part = active_codes(CODES, rng, variance_rows=300).variances
     assert not np.allclose(part, CODES.var(axis=0, ddof=1), rtol=1e-6)
     np.testing.assert_allclose(part, CODES.var(axis=0, ddof=1), rtol=0.3)
-    np.testing.assert_array_equal(global_variances(CODES[:1], rng, rows=10), np.zeros(3))
+    assert not len(active_codes(CODES[:1], rng, variance_rows=10).columns)
 
 
 def test_pruning_drops_nearly_constant_codes():

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal
 from unweave.errors import check_integer
@@ -113,8 +113,7 @@ class M1M2(Method):
         check_integer("style", style, 1)
         self.latents, self.noise = latents, image_noise(data.shape, binarize)
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
-        self.kl_Z: Tensor
-        self.register_buffer("kl_Z", torch.ones(latents))  # running average; the initial value counts as used
+        self.kl_Z = nn.Buffer(torch.ones(latents))  # running average; the initial value counts as used
 
     def forward(self, batch: Batch, noise: Any, hyper: Any, step: Tensor) -> Out:
         logs, kl_Z = image_loss(self.autoencoder, batch.x, noise)

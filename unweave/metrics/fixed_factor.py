@@ -24,16 +24,6 @@ from unweave.metrics.solvers.linear import class_scores, fit_logistic
 _GATHERED = 2_000_000  # numbers gathered at once: 16 MB, whatever the size of the table
 
 
-def global_variances(codes_ND: Floats, rng: np.random.Generator, *, rows: int) -> Floats:
-    """Return the variance of each code over at most `rows` rows, [D]; 0 for a single row."""
-    if len(codes_ND) > rows:
-        codes_ND = codes_ND[rng.choice(len(codes_ND), rows, replace=False, shuffle=False)]
-    if len(codes_ND) == 1:
-        return np.zeros(codes_ND.shape[1])
-    # The variance of a constant may be a rounding error; its range is exactly 0.
-    return np.where(np.ptp(codes_ND, axis=0) > 0, codes_ND.var(axis=0, ddof=1), 0.0)
-
-
 class ActiveCodes(NamedTuple):
     """The codes that vary enough to be compared."""
 
@@ -44,12 +34,15 @@ class ActiveCodes(NamedTuple):
 def active_codes(
     codes_ND: Floats, rng: np.random.Generator, *, variance_rows: int = 10_000, prune_below: float = 0.05
 ) -> ActiveCodes:
-    """Return the codes with a standard deviation of at least `prune_below`."""
+    """Return the codes with a standard deviation of at least `prune_below` over at most `variance_rows` rows."""
     check_at_least("variance_rows", variance_rows, 2)
     check_at_least("prune_below", prune_below, 0)
-    variance_D = global_variances(codes_ND, rng, rows=variance_rows)
-    # A variance of 0 cannot be divided by, whatever the threshold.
-    columns = np.flatnonzero((np.sqrt(variance_D) >= prune_below) & (variance_D > 0))
+    if len(codes_ND) > variance_rows:
+        codes_ND = codes_ND[rng.choice(len(codes_ND), variance_rows, replace=False, shuffle=False)]
+    variance_D = codes_ND.var(axis=0, ddof=1 if len(codes_ND) > 1 else 0)
+    # Constants are never active. Their variance may be a rounding error, but their range is exactly 0.
+    is_varying_D = (np.ptp(codes_ND, axis=0) > 0) & (variance_D > 0)
+    columns = np.flatnonzero(is_varying_D & (np.sqrt(variance_D) >= prune_below))
     return ActiveCodes(columns, variance_D[columns])
 
 

@@ -31,17 +31,17 @@ def read_information(
     return information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
 
 
-def mig_gaps(known: Information) -> Floats:
-    """Return the gap between the two best codes of each varying factor, divided by its entropy, [K]."""
-    first_K, second_K = two_best(known.mutual, axis=0)
-    return (first_K - second_K) / known.entropy
+def mig_gaps(information_DK: Floats, entropies_K: Floats) -> Floats:
+    """Return the gap between the two best codes of each factor, divided by its entropy, [K]."""
+    first_K, second_K = two_best(information_DK, axis=0)
+    return (first_K - second_K) / entropies_K
 
 
 def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None) -> Floats:
     """Return the gap between the two best codes of each factor, divided by its entropy, [K]; NaN if it is constant."""
     known = read_information(codes, factors, bins, factor_types, None)
     gaps_K = np.full(as_matrix(factors, "factors", missing=True).shape[1], np.nan)
-    gaps_K[list(known.factors)] = mig_gaps(known)
+    gaps_K[list(known.factors)] = mig_gaps(known.mutual, known.entropy)
     return gaps_K
 
 
@@ -68,14 +68,12 @@ def mig_score(
     check_choice("estimator", estimator, ("histogram", "knn"))
     if estimator == "knn":
         table = read_table(codes, factors, factor_types=factor_types)
-        information_DK, entropies_K = neighbour_information_matrix(table, varying_factors(table))
-        first_K, second_K = two_best(information_DK, axis=0)
-        return float(np.mean((first_K - second_K) / entropies_K))
+        return float(mig_gaps(*neighbour_information_matrix(table, varying_factors(table))).mean())
     return mig_from_information(read_information(codes, factors, bins, factor_types, device))
 
 
 def mig_from_information(known: Information) -> float:
-    return float(mig_gaps(known).mean())
+    return float(mig_gaps(known.mutual, known.entropy).mean())
 
 
 def mig_sup_score(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from unweave.errors import invalid
 from unweave.metrics.histogram_mi import device_of, table_information
-from unweave.metrics.information import two_best
+from unweave.metrics.information import mig_gaps
 from unweave.metrics.inputs import (
     Array,
     FactorTypes,
@@ -173,8 +173,7 @@ def mig_score_from_posterior(
     drawn, table = _read(mean, logvar, factors, samples, seed, factor_types, device)
     chosen = varying_factors(table)
     entropies_K = np.array([table_information(np.diag(np.bincount(classes(table, k)[1]))) for k in chosen])
-    first_K, second_K = two_best(_informations(drawn, table, chosen), axis=0)
-    return float(np.clip(((first_K - second_K) / entropies_K).mean(), 0.0, 1.0))
+    return float(np.clip(mig_gaps(_informations(drawn, table, chosen), entropies_K).mean(), 0.0, 1.0))
 
 
 def kl_decomposition(

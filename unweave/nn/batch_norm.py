@@ -18,10 +18,7 @@ class BatchNorm(nn.Module):
 
     def __init__(self, features: int, *, gain: float = 1.0, shift: bool = True) -> None:
         super().__init__()
-        self.mean_F: Tensor
-        self.var_F: Tensor
-        self.register_buffer("mean_F", torch.zeros(features))
-        self.register_buffer("var_F", torch.ones(features))
+        self.mean_F, self.var_F = nn.Buffer(torch.zeros(features)), nn.Buffer(torch.ones(features))
         self.gain_F = nn.Parameter(torch.full((features,), gain))
         self.shift_F = nn.Parameter(torch.zeros(features)) if shift else None
 

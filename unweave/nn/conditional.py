@@ -186,8 +186,7 @@ class UsedCode(nn.Module):
 
     def __init__(self, used_Z: Tensor) -> None:
         super().__init__()
-        self.used_Z: Tensor
-        self.register_buffer("used_Z", used_Z.to(torch.get_default_dtype()))
+        self.used_Z = nn.Buffer(used_Z.to(torch.get_default_dtype()))
         self.register_load_state_dict_pre_hook(self._use_all)
 
     def _use_all(self, _: nn.Module, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:

@@ -9,6 +9,7 @@ F features, D coordinates of all Gaussians, N of all categorical variables, C ch
 
 import math
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -124,8 +125,7 @@ class GraphModel(nn.Module):
             if v.classes:
                 drawn = self._draw_class(v, output.log_softmax(-1), labels_BL, noise, drawn)
             else:
-                start, size = self.normals[v.name]
-                eps_SBD = noise.eps_SBD[..., start : start + size].unsqueeze(1)  # type: ignore[index]
+                eps_SBD = noise.eps_SBD[..., self.normals[v.name]].unsqueeze(1)  # type: ignore[index]
                 mean, logvar = output.chunk(2, -1)
                 values[v.name] = reparametrize(mean, logvar, eps_SBD)
         return drawn
@@ -148,13 +148,12 @@ class GraphModel(nn.Module):
     def _state(self, v: Variable, log_q: Tensor) -> Tensor:
         """Return the class of this variable in each of the K joint states [1, K, 1, size]."""
         names = list(self.classes)
-        step = math.prod(self.classes[name][1] for name in names[names.index(v.name) + 1 :])
+        step = math.prod(self.sizes[name] for name in names[names.index(v.name) + 1 :])
         class_K = torch.arange(self.states, device=log_q.device) // step % v.size
         return one_hot(class_K, log_q[0, 0])[None, :, None]
 
     def _sample(self, v: Variable, log_q: Tensor, noise: Noise) -> Tensor:
-        start, size = self.classes[v.name]
-        uniform_SBN = noise.uniform_SBN[..., start : start + size].unsqueeze(1)  # type: ignore[index]
+        uniform_SBN = noise.uniform_SBN[..., self.classes[v.name]].unsqueeze(1)  # type: ignore[index]
         return straight_through(log_q, uniform_SBN, noise.temperature)
 
     def _kl(self, v: Variable, drawn: _Drawn) -> Tensor:
@@ -238,10 +237,10 @@ class GraphModel(nn.Module):
         return torch.cat([values[v.name] for v in self.graph.variables], 1)
 
 
-def _slices(variables: list[Variable]) -> dict[str, tuple[int, int]]:
-    """Return the start and the size of each variable's noise."""
-    starts = [sum(v.size for v in variables[:number]) for number in range(len(variables))]
-    return {v.name: (start, v.size) for v, start in zip(variables, starts, strict=True)}
+def _slices(variables: list[Variable]) -> dict[str, slice]:
+    """Return the slice of the noise that each variable uses."""
+    ends = accumulate(v.size for v in variables)
+    return {v.name: slice(end - v.size, end) for v, end in zip(variables, ends, strict=True)}
 
 
 def _count_states(graph: GraphicalModelSpec, discrete: str) -> int:

@@ -19,14 +19,12 @@ class KernelMachine(nn.Module):
     def __init__(self, centres_FZ: Tensor, classes: int, *, width: float) -> None:
         super().__init__()
         self.width = width
-        self.centres_FZ: Tensor
-        self.whitening_FF: Tensor
-        self.register_buffer("centres_FZ", centres_FZ)
+        self.centres_FZ = nn.Buffer(centres_FZ)
         kernel_FF = self.kernel(centres_FZ.double()) + _RIDGE * torch.eye(len(centres_FZ), dtype=torch.float64)
         lower_FF = torch.linalg.cholesky(kernel_FF)
         unit_FF = torch.eye(len(centres_FZ), dtype=torch.float64)
         whitening_FF = torch.linalg.solve_triangular(lower_FF, unit_FF, upper=False).T
-        self.register_buffer("whitening_FF", whitening_FF.to(centres_FZ.dtype).contiguous())
+        self.whitening_FF = nn.Buffer(whitening_FF.to(centres_FZ.dtype).contiguous())
         self.scores = nn.Linear(len(centres_FZ), classes)
         nn.init.zeros_(self.scores.weight)
         nn.init.zeros_(self.scores.bias)
