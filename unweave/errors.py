@@ -60,18 +60,16 @@ def invalid(argument: str, value: object, accepted: str, *, context: str = "", h
     return UserError(text, argument=argument, value=value, accepted=accepted)
 
 
-def check_choice(argument: str, value: object, accepted: Iterable[str], *, context: str = "") -> None:
-    """Raise unless the value is one of the accepted names; the message suggests the closest one and lists them all."""
+def check_choice(argument: str, value: Any, accepted: Iterable[str], *, context: str = "") -> Any:
+    """Return the value if it is an accepted name; the error suggests the closest one and lists them all."""
     known = list(accepted)
     if value in known:
-        return
+        return value
     near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     listing = f"accepted: {', '.join(known)}" if known else "none is available"
-    prefix = f"{context}: " if context else ""
-    raise UserError(
-        f"{prefix}unknown {argument} {value!r}{hint} {listing}", argument=argument, value=value, accepted=known
-    )
+    message = f"{context}: " * bool(context) + f"unknown {argument} {value!r}{hint} {listing}"
+    raise UserError(message, argument=argument, value=value, accepted=known)
 
 
 def check_integer(argument: str, value: Any, low: int, high: int | None = None, *, context: str = "") -> int:

@@ -129,7 +129,7 @@ BAD = [
     (["export", "nothing"], "run", "nothing"),
     (["predict", "nothing"], "run", "nothing"),
     (["encode", "nothing", "picture.png"], "run", "nothing"),
-    (["list", "cats"], "what", "cats"),
+    (["list", "cats"], "list argument", "cats"),
     (["info", "factorvae"], "method", "factorvae"),
     (["study", "run", "locatelo2019"], "study", "locatelo2019"),
     (["demo", "--seed", "-1", "--quick"], "seed", -1),

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
+from unweave.cli import error_console
 from unweave.cli.about import info, list_
 from unweave.cli.data import app as data_app
 from unweave.cli.runs import compare, encode, evaluate, export, predict, report
 from unweave.cli.study import app as study_app
 from unweave.cli.train import train
+from unweave.config.run_config import ALIASES
 from unweave.errors import Interrupted, UserError, UserNotice
 
 
@@ -41,11 +42,9 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(study_app, name="study")
-out_console = Console()
-error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
-
-for command in (train, evaluate, report, compare, encode, predict, export):
+app.command(context_settings={"token_normalize_func": lambda name: ALIASES.get(name, name)})(train)
+for command in (evaluate, report, compare, encode, predict, export):
     app.command()(command)
 app.command("list")(list_)
 app.command()(info)
@@ -60,7 +59,7 @@ def demo(
     """Train two models on built-in data and write a report that compares them; about five minutes on two cores."""
     from unweave.cli.demo import run_demo
 
-    run_demo(out, seed, quick, out_console)
+    run_demo(out, seed, quick)
 
 
 def run_command(call: Callable[[], Any]) -> int:

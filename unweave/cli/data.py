@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from unweave.cli import error_console, out_console
 from unweave.errors import invalid
 
 app = typer.Typer(help="List data sets, and inspect your own.", no_args_is_help=True)
-out_console = Console()
-error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 FactorsOption = Annotated[Path | None, typer.Option(help="a .csv or .parquet with the factors of your images")]
 GroupsOption = Annotated[Path | None, typer.Option(help="a .csv with a file name and its group per row")]

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from unweave.cli import out_console
 from unweave.cli.progress import progress_observer, same_command_resumes
 from unweave.config import read_config
 from unweave.errors import invalid
@@ -20,9 +19,9 @@ SETTINGS: dict[str, Any] = {"net": "small", "lr": 2e-3, "beta": 2, "steps": 6000
 RUNS: tuple[tuple[str, int], ...] = (("ada_gvae", 32), ("beta_vae", 64))  # pairs, or images: 64 images a step in both
 
 
-def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
+def run_demo(out: Path, seed: int, quick: bool) -> None:
     """Train both models, score them and write the report."""
-    console.print(
+    out_console.print(
         "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ\n"
         "in one factor, and does not know which. With these pairs the axes are found for nearly every seed;\n"
         "without it, it depends on the seed."
@@ -35,9 +34,9 @@ def run_demo(out: Path, seed: int, quick: bool, console: Console) -> None:
     for model in models:
         scores = evaluate(model).scores
         line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-        console.print(f"[bold]{model.config.method}[/bold]: {line}")
+        out_console.print(f"[bold]{model.config.method}[/bold]: {line}")
     made = report(models, out / "report.html")
-    console.print(f"\nThe report: [bold]{made.resolve()}[/bold]. Open it in a browser.")
+    out_console.print(f"\nThe report: [bold]{made.resolve()}[/bold]. Open it in a browser.")
 
 
 def _trained(method: str, path: Path, settings: dict[str, Any], observe: ProgressCallback) -> TrainedModel:

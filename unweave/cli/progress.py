@@ -15,6 +15,7 @@ from unweave.errors import Interrupted
 
 if TYPE_CHECKING:
     from unweave.training.progress import Progress as Record
+    from unweave.training.progress import ProgressCallback as Observer
 
 
 @contextmanager
@@ -27,17 +28,13 @@ def same_command_resumes() -> Iterator[None]:
 
 
 @contextmanager
-def progress_observer(
-    quiet: bool = False, label: str = "", console: Console | None = None
-) -> Iterator[Callable[[Record], None]]:
+def progress_observer(quiet: bool = False, label: str = "") -> Iterator[Observer]:
     """Yield an observer for `train` that draws a progress bar, or prints plain lines if there is no terminal."""
-    console = console or Console(stderr=True)
+    console = Console(stderr=True)
     if quiet:
         yield lambda record: None
     elif not console.is_terminal:
-        yield _lines(
-            console, lambda r: f"{label or r.stage} {r.step}/{r.steps}  {_state(r)}", lambda r: r.step / r.steps
-        )
+        yield _lines(console, lambda r: (f"{label or r.stage} {r.step}/{r.steps}  {_state(r)}", r.step / r.steps))
     else:
         columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
         with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bar:
@@ -52,15 +49,13 @@ def progress_observer(
 
 
 @contextmanager
-def sweep_progress_observer(quiet: bool = False, console: Console | None = None) -> Iterator[Callable[[Record], None]]:
+def sweep_progress_observer(quiet: bool = False) -> Iterator[Observer]:
     """Yield an observer for many runs: runs finished, model-steps per second, time left."""
-    console = console or Console(stderr=True)
+    console = Console(stderr=True)
     if quiet:
         yield lambda record: None
     elif not console.is_terminal:
-        yield _lines(
-            console, lambda r: f"{_runs(r)}, {100 * r.done // r.total} %  {_pace(r)}", lambda r: r.done / r.total
-        )
+        yield _lines(console, lambda r: (f"{_runs(r)}, {100 * r.done // r.total} %  {_pace(r)}", r.done / r.total))
     else:
         columns = [TextColumn("{task.fields[runs]}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
         with Progress(*columns, TextColumn("{task.fields[pace]}"), console=console) as bar:
@@ -72,17 +67,16 @@ def sweep_progress_observer(quiet: bool = False, console: Console | None = None)
             yield observe
 
 
-def _lines(
-    console: Console, describe: Callable[[Record], str], share: Callable[[Record], float]
-) -> Callable[[Record], None]:
-    """Return an observer that prints a line for each tenth of the training, for log files."""
+def _lines(console: Console, describe: Callable[[Record], tuple[str, float]]) -> Observer:
+    """Return an observer that prints a line for each tenth of the training; `describe` returns it and the share."""
     last: object = None
 
     def observe(record: Record) -> None:
         nonlocal last
-        if (current := record.message or int(10 * share(record))) != last:
+        line, share = describe(record)
+        if (current := record.message or int(10 * share)) != last:
             last = current
-            console.print(describe(record), highlight=False, soft_wrap=True)
+            console.print(line, highlight=False, soft_wrap=True)
 
     return observe
 

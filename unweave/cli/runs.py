@@ -1,16 +1,14 @@
 """The commands that use trained runs: evaluate, report, compare, encode, predict and export."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from unweave.cli import error_console, out_console
 from unweave.errors import invalid
-
-out_console = Console()
-error_console = Console(stderr=True, soft_wrap=True, highlight=False)
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="new place of the run's own data, if it was moved")]
@@ -90,6 +88,8 @@ def report(
     device: DeviceOption = "auto",
 ) -> None:
     """Write one self-contained HTML page about one run or several."""
+    import webbrowser
+
     from unweave.evaluation.compare import find_runs
     from unweave.report import report as write_report
     from unweave.training.build import find_device
@@ -97,19 +97,13 @@ def report(
     found = find_device(device)
     each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
     made = write_report([_opened(run, data, factors, found) for run in each], out, device=found)
-    opened = open and _shown_in_browser(made)
+    opened = False
+    if open:
+        with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
+            opened = webbrowser.open(made.resolve().as_uri())
     out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
     if open and not opened:
         out_console.print("--open: no browser could be opened here.")
-
-
-def _shown_in_browser(page: Path) -> bool:
-    import webbrowser
-
-    try:
-        return webbrowser.open(page.resolve().as_uri())
-    except (webbrowser.Error, OSError):  # a browser that cannot be started
-        return False
 
 
 def compare(
@@ -134,7 +128,7 @@ def compare(
     opened = [_opened(run, data, factors, device) for run in found]
     frame = score_runs(opened, metrics=_named(metrics), seed=seed, device=device)
     out.mkdir(parents=True, exist_ok=True)
-    show(frame, out, out_console)
+    show(frame, out)
 
 
 def encode(
@@ -177,16 +171,12 @@ def predict(
     if str(out.expanduser().resolve()) == table:
         raise invalid("out", str(out), "another file than the table of factors of the run")
     found = find_device(device)
-    frame = classes_of(run if what else _opened(run, data, factors, found), _one_or_all(what), device=found)
+    asked = what[0] if what and len(what) == 1 else what or None  # a single name may be that of a data set
+    frame = classes_of(run if what else _opened(run, data, factors, found), asked, device=found)
     write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)
     out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
-
-
-def _one_or_all(what: list[str] | None) -> str | list[str] | None:
-    """Return a single name, which may be that of a data set, a list of files, or None for the run's data."""
-    return what[0] if what and len(what) == 1 else what or None
 
 
 def export(

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from unweave.cli import out_console
 from unweave.errors import check_choice, invalid
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from unweave.studies.study import Study
 
 app = typer.Typer(help="Studies: the runs of a paper, compared with its published numbers.", no_args_is_help=True)
-out_console = Console()
 NameArgument = Annotated[str, typer.Argument(help="name of a study; see: unweave study list")]
 
 
@@ -104,8 +103,7 @@ def table(
 def _study(name: str) -> Study:
     from unweave.studies import STUDIES
 
-    check_choice("study", name, STUDIES)
-    return STUDIES[name]
+    return STUDIES[check_choice("study", name, STUDIES)]
 
 
 def _read_only(texts: Sequence[str]) -> dict[str, list[str]]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 
+from unweave.cli import out_console
 from unweave.errors import invalid
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ def sweep(
     out: Path | None,
     strategy: str,
     quiet: bool,
-    console: Console,
 ) -> None:
     """Train every combination, then score and compare."""
     from unweave.cli.progress import sweep_progress_observer
@@ -81,12 +80,10 @@ def sweep(
         raise invalid("out", str(root), "a new folder", hint=f"continue an existing one with --resume {root}")
     with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
-    conclude(done, root, console)
+    conclude(done, root)
 
 
-def resume_sweep(
-    root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool, console: Console
-) -> None:
+def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool) -> None:
     """Continue every run in a folder."""
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.evaluation.compare import find_runs
@@ -94,32 +91,30 @@ def resume_sweep(
 
     with same_command_resumes(), sweep_progress_observer(quiet) as observe:
         done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
-    conclude(done, root, console)
+    conclude(done, root)
 
 
-def conclude(done: Sequence[Any], root: Path, console: Console) -> None:
+def conclude(done: Sequence[Any], root: Path) -> None:
     """Score all runs; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 
     device = str(next((next(run.method.parameters()).device for run in done if hasattr(run, "method")), "cpu"))
-    show(score_runs(done, device=device), root, console)
+    show(score_runs(done, device=device), root)
 
 
-def show(frame: pd.DataFrame, root: Path, console: Console) -> None:
+def show(frame: pd.DataFrame, root: Path) -> None:
     """Print the summary; write all runs to scores.csv and the page to compare.html."""
     from unweave.report.pages.sweep import compare_page
     from unweave.runs import write_atomic
 
-    console.print(_summary_table(frame))
+    out_console.print(_summary_table(frame))
     for _, row in frame[frame["diverged"].notna()].iterrows():
-        console.print(
-            f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip.", style="yellow"
-        )
+        message = f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip."
+        out_console.print(message, style="yellow")
     write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
     made = compare_page(frame, root / "compare.html", title=root.name)
-    console.print(
-        f"[bold]{root}[/bold]: {len(frame)} runs, scores.csv and [bold]{made.name}[/bold]; open it in a browser."
-    )
+    runs = f"{len(frame)} run{'s' * (len(frame) != 1)}"
+    out_console.print(f"[bold]{root}[/bold]: {runs}, scores.csv and [bold]{made.name}[/bold]; open it in a browser.")
 
 
 def _summary_table(frame: pd.DataFrame) -> Table:

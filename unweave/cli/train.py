@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
+from unweave.cli import out_console
 from unweave.cli.data import (
     ChannelsOption,
     FactorsOption,
@@ -18,10 +18,9 @@ from unweave.cli.data import (
     print_label_notes,
     supervision_from_files,
 )
-from unweave.config import OPTIONS, option_default, option_flag, option_type
-from unweave.errors import UserError, invalid
+from unweave.config import OPTIONS, option_flag, train_parameters
+from unweave.errors import invalid
 
-out_console = Console()
 RESUME_OPTIONS = ("resume", "data", "factors", "device", "steps", "strategy", "quiet")
 
 
@@ -61,9 +60,6 @@ def train(
         raise invalid("method", method, "the name of a method", hint="see: unweave list methods")
     for name in method.split(","):
         find_method(name.strip())  # before a folder is read, which may take long
-    for alias, name in ((f"old_{declared.alias}", name) for name, declared in OPTIONS.items() if declared.alias):
-        value = options.pop(alias)
-        options[name] = options[name] if value is None else value
     options["supervision"] = supervision_from_files(options["supervision"], pairs, groups)
     listed = options["supervision"] if pairs and options["supervision"] else ""
     own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
@@ -75,7 +71,7 @@ def train(
     if seeds is not None or "," in method or any(len(split_values(value)) > 1 for value in settings.values()):
         many = read_seeds(seeds) if seeds is not None else [options["seed"]]
         rest = {name: value for name, value in options.items() if name != "seed"}
-        sweep(method, dataset, settings, many, rest, out=out, strategy=strategy, quiet=quiet, console=out_console)
+        sweep(method, dataset, settings, many, rest, out=out, strategy=strategy, quiet=quiet)
         return
     with progress_observer(quiet) as observe:
         _conclude(start(method, dataset, out=out, observe=observe, **options, **settings))
@@ -96,18 +92,17 @@ def _resume(
     from unweave.training.train import resume
 
     given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
-    for name in given:
-        if name not in RESUME_OPTIONS:
-            value = context.params[name]
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            raise invalid(name, shown, "left out with --resume", hint="a run keeps its own configuration")
+    if other := [name for name in given if name not in RESUME_OPTIONS]:
+        value = context.params[other[0]]
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else value
+        raise invalid(other[0], shown, "left out with --resume", hint="a run keeps its own configuration")
     device = None if options["device"] == "auto" else options["device"]
     steps = options["steps"] if "steps" in given else None
     moved = [name for name in ("data", "factors") if name in given]
     if path.is_dir() and not (path / "config.json").exists():
         if moved:
             raise invalid(moved[0], str(context.params[moved[0]]), f"left out: '{path}' is a folder of runs")
-        resume_sweep(path, strategy=strategy, device=device, steps=steps, quiet=quiet, console=out_console)
+        resume_sweep(path, strategy=strategy, device=device, steps=steps, quiet=quiet)
         return
     place = relocated_data(path, data if "data" in moved else None, factors)
     with same_command_resumes(), progress_observer(quiet) as observe:
@@ -135,32 +130,19 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
         if not equals or not name or not value:
             raise invalid("set", pair, "name=value, such as --set beta=6")
         if name in {*OPTIONS, "out", "observe", "data", "method"}:
-            flag = f"{option_flag(name)} {value}"
-            raise UserError(
-                f"set '{pair}': {name} is an option of its own; use {flag}", argument="set", value=pair, accepted=flag
-            )
+            raise invalid("set", pair, "a setting of the method", hint=f"use the option {option_flag(name)} {value}")
         settings[name] = value
     return settings
 
 
-def _declared_options() -> list[inspect.Parameter]:
-    """Return the options of `RunConfig` as parameters for typer, and their earlier names as hidden ones."""
-    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
-    for name, declared in OPTIONS.items():
-        default, flag = option_default(name), option_flag(name)
-        kind = option_type(name) | None if default is None else option_type(name)
-        info = typer.Option(flag, help=declared.help)
-        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, info]))
-        if declared.alias:
-            old = typer.Option(option_flag(declared.alias), hidden=True)
-            hidden: Any = Annotated[option_type(name) | None, old]
-            parameters.append(inspect.Parameter(f"old_{declared.alias}", keyword, default=None, annotation=hidden))
-    return parameters
-
-
 def _signature() -> inspect.Signature:
+    """Return the signature of `train` with the options of `RunConfig` as parameters for typer."""
     own = list(inspect.signature(train, eval_str=True).parameters.values())[:-1]
-    return inspect.Signature([*own, *_declared_options()])
+    declared = []
+    for parameter in train_parameters(command_line=True):
+        info = typer.Option(option_flag(parameter.name), help=OPTIONS[parameter.name].help)
+        declared.append(parameter.replace(annotation=Annotated[parameter.annotation, info]))
+    return inspect.Signature([*own, *declared])
 
 
 train.__signature__ = _signature()  # type: ignore[attr-defined]

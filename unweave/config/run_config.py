@@ -14,7 +14,7 @@ import inspect
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from unweave.config.optimizers import parse_rate
@@ -31,17 +31,13 @@ OPTIMIZERS = ("adam", "sgd")
 LARGEST = 10**9  # number of steps, or batch size
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 class Option(NamedTuple):
     """Declaration of one option of `train`."""
 
     help: str
     check: Callable[[str, Any], Any] = lambda name, value: value  # (name, value) -> the value to store; raises
     cli: type | None = None  # type on the command line, if it is not the field's
-    shared: Callable[[Any], Any] | None = _same  # the part of the value that replicas share; None: they may differ
+    shared: Callable[[Any], Any] | None = lambda value: value  # the part that replicas share; None: they may differ
     identity: bool = True  # a run cannot be resumed with another value
     compared: bool = True  # a setting for reports and comparison tables
     repeat: bool | None = None  # in the command that repeats a run: always, never, or None: if not the default
@@ -61,11 +57,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str, Any], int]:
 
 
 def choice(*accepted: str) -> Callable[[str, Any], str]:
-    def check(name: str, value: Any) -> str:
-        check_choice(name, value, accepted)
-        return value
-
-    return check
+    return lambda name, value: check_choice(name, value, accepted)
 
 
 def _clip(name: str, value: Any) -> float:
@@ -76,14 +68,13 @@ def _clip(name: str, value: Any) -> float:
 
 def checkpoint_interval(name: str, value: Any) -> int | str:
     """Check "30s" (seconds) or an integer (steps); integers may come as text from the command line."""
-    accepted = "a number of steps such as 500, or of seconds such as 30s"
     text = str(value).strip()
     try:
         if text.endswith("s"):
             return f"{format_value(check_bounds(name, float(text[:-1]), 0.0))}s"
         return check_integer(name, int(text) if isinstance(value, str) else value, 1)
     except ValueError:
-        raise invalid(name, value, accepted) from None
+        raise invalid(name, value, "a number of steps such as 500, or of seconds such as 30s") from None
 
 
 @dataclass(frozen=True)
@@ -232,18 +223,11 @@ ALIASES = {declared.alias: name for name, declared in OPTIONS.items() if declare
 
 
 def option_default(name: str) -> Any:
-    default = RunConfig.__dataclass_fields__[name].default
-    assert default is not MISSING
-    return default
+    return RunConfig.__dataclass_fields__[name].default
 
 
 def option_flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def option_type(name: str) -> Any:
-    """Return the type of the option on the command line."""
-    return OPTIONS[name].cli or get_type_hints(RunConfig)[name]
 
 
 def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -253,14 +237,13 @@ def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     return {name: OPTIONS[name].check(name, value) for name, value in options.items()}, named
 
 
-def train_parameters() -> list[inspect.Parameter]:
-    """Return the options as keyword parameters, for the signature of `train`."""
-    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
-    for name, kind in get_type_hints(RunConfig).items():
-        if name in OPTIONS:
-            default = option_default(name)
-            kind = kind if default is not None else kind | None
-            parameters.append(inspect.Parameter(name, keyword, default=default, annotation=kind))
+def train_parameters(command_line: bool = False) -> list[inspect.Parameter]:
+    """Return the options as keyword parameters, for the signature of `train` or of its command."""
+    keyword, parameters, hints = inspect.Parameter.KEYWORD_ONLY, [], get_type_hints(RunConfig)
+    for name, declared in OPTIONS.items():
+        kind, default = (command_line and declared.cli) or hints[name], option_default(name)
+        kind = kind if default is not None else kind | None
+        parameters.append(inspect.Parameter(name, keyword, default=default, annotation=kind))
     return parameters
 
 
@@ -270,12 +253,8 @@ def read_config(folder: RunFolder) -> RunConfig:
 
     stored = folder.read_json("config.json")
     if isinstance(stored, dict) and isinstance(stored.get("format", 1), int) and stored.get("format", 1) > FORMAT:
-        raise UserError(
-            f"run '{folder.path}' was written by a newer version of unweave (format {stored['format']})",
-            argument="run",
-            value=str(folder.path),
-            accepted=f"format {FORMAT} or older",
-        )
+        hint = f"a newer version of unweave wrote format {stored['format']}"
+        raise invalid("run", str(folder.path), f"of format {FORMAT} or older", hint=hint)
     try:
         return RunConfig.from_json(migrate(stored))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
