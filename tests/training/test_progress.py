@@ -11,7 +11,7 @@ def test_the_rate_is_that_of_the_last_seconds(monkeypatch):
     now, seen = [0.0], []
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     meter = ProgressMeter(1, 10_000, seen.append)
-    meter.skip(500)  # trained before an interruption
+    meter.done = 500  # trained before an interruption
     meter.start_clock()
     for steps in [1] * 60 + [100] * 30:  # one step per second, then a hundred
         now[0] += 1

@@ -13,6 +13,7 @@ Shape letters: R replicas.
 import math
 import warnings
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -52,17 +53,6 @@ def stack_programs(programs: Sequence[Program]) -> Program:
     return first.with_constants(torch.stack(column) for column in columns)
 
 
-def stack_states(states: Sequence[State]) -> State:
-    """Stack the states of R replicas into one."""
-    columns = zip(*((t for _, t in state.tensors()) for state in states), strict=True)
-    return states[0].filled(torch.stack(column) for column in columns)
-
-
-def replica_state(state: State, k: int) -> State:
-    """Return the state of replica k, as views."""
-    return state.filled(t[k] for _, t in state.tensors())
-
-
 def compute_losses_vmapped(program: Program, state: State, phase: int) -> Out:
     """Return `loop.compute_losses` of every replica: each entry of the Out has a leading replica axis."""
 
@@ -70,11 +60,6 @@ def compute_losses_vmapped(program: Program, state: State, phase: int) -> Out:
         return compute_losses(program.with_constants(iter(own)), State(params, buffers, {}, step), phase)
 
     return vmap(one)(state.params, state.buffers, state.step, program.constants())
-
-
-def train_step_vmapped(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
-    """Run `loop.train_step` of every replica."""
-    return train_step(program, state, compute_losses_vmapped)
 
 
 def freeze_finished(train_step: TrainStep) -> TrainStep:
@@ -87,14 +72,10 @@ def freeze_finished(train_step: TrainStep) -> TrainStep:
             changes = changes & value.isfinite()
         changes = no_fuse(changes)
         pairs = zip(state.tensors(), after.tensors(), strict=True)
-        kept = (_where(changes, new, old) for (_, old), (_, new) in pairs)
+        kept = (old if new is old else torch.where(broadcast(changes, new), new, old) for (_, old), (_, new) in pairs)
         return state.filled(kept), {name: torch.where(changes, value, 0.0) for name, value in logs.items()}
 
     return step
-
-
-def _where(changes: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    return old if new is old else torch.where(broadcast(changes, new), new, old)
 
 
 # A record is the steps over which logged quantities are averaged. `fresh` in `run` are the replicas whose record starts
@@ -113,11 +94,13 @@ class BatchedFleet:
         self.replicas, full = len(programs), programs[0].precision == "float32"
         if self.replicas == 1 and full:
             programs, states = [*programs] * 2, [*states] * 2
-        program, state = stack_programs(programs), stack_states(states)
+        columns = zip(*((t for _, t in state.tensors()) for state in states), strict=True)
+        program, state = stack_programs(programs), states[0].filled(torch.stack(column) for column in columns)
+        vmapped = freeze_finished(partial(train_step, compute_losses=compute_losses_vmapped))
 
         def step(program: Program, state: State) -> tuple[State, dict[str, Tensor]]:
             with conv_implementation("fleet"):
-                return freeze_finished(train_step_vmapped)(program, state)
+                return vmapped(program, state)
 
         if engine == "loop":
             self.engine: Engine = LoopEngine(program, state, step)
@@ -143,18 +126,14 @@ class BatchedFleet:
         sums = {name: total.tolist() for name, total in self.engine.sums.items()}
         after = self.engine.state.step.tolist()
         return [
-            _progressed(
-                before[k],
-                after[k],
-                min(ran, self.last_steps[k] - before[k]),
-                self.first_steps[k],
-                {name: values[k] for name, values in sums.items()},
-            )
-            for k in range(self.replicas)
+            _progressed(before[k], after[k], min(ran, last - before[k]), first, {n: sums[n][k] for n in sums})
+            for k, (first, last) in enumerate(zip(self.first_steps, self.last_steps[: self.replicas], strict=True))
         ]
 
     def states(self) -> list[State]:
-        return [replica_state(self.engine.state, k) for k in range(self.replicas)]
+        """Return the state of each replica, as views."""
+        state = self.engine.state
+        return [state.filled(t[k] for _, t in state.tensors()) for k in range(self.replicas)]
 
     def sums(self, k: int) -> dict[str, Tensor]:
         return {name: total[k] for name, total in self.engine.sums.items()}

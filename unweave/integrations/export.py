@@ -7,8 +7,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,8 @@ def encode_files(
 ) -> int:
     """Write `codes` [N, Z] and `files` [N] to an .npz; return N."""
     files = image_files(paths)
-    codes = []
-    for start in range(0, len(files), batch):
-        codes.append(trained.encode(np.stack([_read(trained, file) for file in files[start : start + batch]])))
+    parts = (files[start : start + batch] for start in range(0, len(files), batch))
+    codes = [trained.encode(np.stack([_read(trained, file) for file in part])) for part in parts]
     buffer = io.BytesIO()
     np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
     write_files(out, {Path(out): buffer.getvalue()})
@@ -108,20 +106,14 @@ def _need_onnx() -> None:
 
 def _save_onnx(program: torch.export.ExportedProgram, path: str) -> None:
     names: dict[str, Any] = {"input_names": ["images"], "output_names": ["codes"]}
-    with warnings.catch_warnings(), _quiet("torch.onnx"):
-        warnings.simplefilter("ignore")  # the exporter warns of its own internals
-        made = torch.onnx.export(program, dynamo=True, verbose=False, **names)
-        assert made is not None
-        made.save(path, external_data=False)
-
-
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Show only errors of this logger: the ONNX exporter reports each missing optional package."""
-    logger = logging.getLogger(name)
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # the exporter reports each missing optional package
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the exporter warns of its own internals
+            made = torch.onnx.export(program, dynamo=True, verbose=False, **names)
+            assert made is not None
+            made.save(path, external_data=False)
     finally:
-        logger.setLevel(before)
+        logger.setLevel(level)

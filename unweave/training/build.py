@@ -7,15 +7,7 @@ from typing import Any
 import torch
 
 from unweave.config import PRECISIONS, RunConfig
-from unweave.contract import (
-    DataInfo,
-    Method,
-    all_phases,
-    hyper_params,
-    is_supervised,
-    player_parameters,
-    stages,
-)
+from unweave.contract import DataInfo, Method, all_phases, hyper_params, is_supervised, player_parameters, stages
 from unweave.data import Dataset, Sampler, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
 from unweave.data.supervision import NoSupervision, Supervision
@@ -31,8 +23,7 @@ from unweave.ops.noise import fold
 def find_method(method: str | type[Method]) -> type[Method]:
     """Return the method class of this name; a class is returned unchanged."""
     if isinstance(method, str):
-        check_choice("method", method, METHODS)
-        return METHODS[method]
+        return METHODS[check_choice("method", method, METHODS)]
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise invalid("method", method, "the name of a method or a subclass of Method")
     return method
@@ -41,23 +32,18 @@ def find_method(method: str | type[Method]) -> type[Method]:
 def find_device(device: str, precision: str = "float32") -> str:
     """Return the device to use; "auto" is the first CUDA device, or else the CPU."""
     check_choice("precision", precision, PRECISIONS)
-    available = _available(device)
-    if precision == "bf16" and not available.startswith("cuda"):
-        raise invalid("precision", precision, f"float32 or tf32 on device '{available}'", hint="bf16 needs CUDA")
-    return available
-
-
-def _available(device: str) -> str:
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = device.split(":")[0]
-    if kind not in ("cpu", "cuda", "mps"):
-        raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
     usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device == "auto":
+        device = "cuda" if usable["cuda"] else "cpu"
+    kind = device.split(":")[0]
+    if kind not in usable:
+        raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
     if not usable[kind]:
         accepted = ", ".join(name for name, there in usable.items() if there)
         message = f"device '{device}' is not available on this machine; available: {accepted}"
         raise UserError(message, argument="device", value=device, accepted=accepted)
+    if precision == "bf16" and kind != "cuda":
+        raise invalid("precision", precision, f"float32 or tf32 on device '{device}'", hint="bf16 needs CUDA")
     return device
 
 
@@ -153,13 +139,8 @@ def _optimizer(settings: Mapping[str, Any], device: str) -> Optimizer:
     return optimizer._replace(betas=tuple(settings["betas"]), eps=settings["eps"])
 
 
-def is_streamed(data: Dataset) -> bool:
-    """Return True if the data are not held in memory: batches are then prepared on the host, ahead of the step."""
-    return not data.resident
-
-
 def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
-    """Return the program with its batches prepared on the host, ahead of the step that needs them.
+    """Return the program with its batches prepared on the host, ahead of the step, for data that are not resident.
 
     Images that fit into `cache_bytes` of the device's memory are copied there first.
     """

@@ -14,7 +14,7 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.data.supervision import Supervision
 from unweave.runs import RunFolder
-from unweave.training.build import is_streamed
+from unweave.training.progress import ProgressMeter
 
 _MEMORY_SHARE = 0.8
 
@@ -30,10 +30,10 @@ class Run(NamedTuple):
 
 
 def group_into_cohorts(runs: Sequence[Run]) -> list[list[int]]:
-    """Return the indices of the runs of each cohort. Runs on streamed data are trained one by one."""
+    """Return the indices of the runs of each cohort. Runs on data that are not resident are trained one by one."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(runs):
-        alone = number if is_streamed(run.data) else ""
+        alone = number if not run.data.resident else ""
         groups.setdefault(f"{run.config.cohort_key()} {id(run.data)} {alone}", []).append(number)
     return list(groups.values())
 
@@ -46,7 +46,7 @@ def choose_strategy(strategy: str, cohort: Sequence[Run]) -> str:
 
 
 def split_to_fit(
-    cohort: Sequence[Run], train_briefly: Callable[[Sequence[Run]], None], notify: Callable[[str], None]
+    cohort: Sequence[Run], train_briefly: Callable[[Sequence[Run]], None], meter: ProgressMeter
 ) -> list[Sequence[Run]]:
     """Split a cohort into equal parts if it is too large for the device; `train_briefly` runs one step of a few."""
     most = _largest_fleet(cohort, train_briefly)
@@ -54,7 +54,7 @@ def split_to_fit(
         return [cohort]
     count = -(-len(cohort) // most)
     size = -(-len(cohort) // count)
-    notify(f"{len(cohort)} runs do not fit into memory together: {count} parts of at most {size}")
+    meter.message = f"{len(cohort)} runs do not fit into memory together: {count} parts of at most {size}"
     return [cohort[i : i + size] for i in range(0, len(cohort), size)]
 
 

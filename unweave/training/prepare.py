@@ -17,12 +17,12 @@ from unweave.data.supervision.parse import check_needs, default_supervision
 from unweave.data.user.inspection import data_warnings, skipped_files
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
-from unweave.errors import UserError, UserNotice, invalid
+from unweave.errors import UserNotice, invalid
 from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
 from unweave.runs import RunFolder, environment
-from unweave.training.build import build, build_program, find_device, find_method, is_streamed, probe_method
+from unweave.training.build import build, build_program, find_device, find_method, probe_method
 from unweave.training.cohort import Run
 
 
@@ -45,13 +45,13 @@ def prepare(
         device=device,
         supervision=supervision.text,
         init=config.init.strip(),
+        init_from=str(RunFolder.open(config.init_from).path.resolve()) if config.init_from else config.init_from,
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
     )
-    if config.init_from:
-        config = config.replace(init_from=str(RunFolder.open(config.init_from).path.resolve()))
-    return Run(RunFolder(out or default_folder(config)), config, cls, data, supervision)
+    path = out or Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
+    return Run(RunFolder(path), config, cls, data, supervision)
 
 
 def resolve_options(method: str | type[Method], **given: Any) -> RunConfig:
@@ -84,7 +84,7 @@ def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervi
 def dry_run(run: Run) -> None:
     """Run one forward pass on the first batch, so that an invalid setting is reported before anything is written."""
     config, data = run.config, run.data
-    if is_streamed(data):
+    if not data.resident:
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)
     try:
@@ -110,8 +110,7 @@ def init_from(method: Method, path: str) -> list[str]:
     for name, tensor in shared.items():
         if tensor.shape != own[name].shape:
             accepted = f"a run whose {name} has shape {tuple(own[name].shape)}"
-            message = f"init_from '{path}' does not fit: its {name} has shape {tuple(tensor.shape)}, not "
-            raise UserError(message + f"{tuple(own[name].shape)}", argument="init_from", value=path, accepted=accepted)
+            raise invalid("init_from", path, accepted, hint=f"this one has shape {tuple(tensor.shape)}")
     if not shared:
         raise invalid("init_from", path, f"a run that shares weights with {type(method).__name__}")
     method.load_state_dict(shared, strict=False)
@@ -122,10 +121,6 @@ def create_folder(run: Run) -> None:
     """Create the folder of a run that starts."""
     metadata = dataset_metadata(run.data, run.supervision, run.config.seed)
     RunFolder.create(run.folder.path, run.config.to_json(), metadata)
-
-
-def default_folder(config: RunConfig) -> Path:
-    return Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
 
 
 def data_label(config: RunConfig) -> str:

@@ -33,21 +33,15 @@ class ProgressMeter:
 
     def __init__(self, runs: int, total: int, observe: ProgressCallback | None) -> None:
         self.runs, self.total, self.observe = runs, total, observe
-        self.done = self.finished = self.diverged = 0
+        self.done = 0  # including steps of runs that were trained before, which do not count for the rate
+        self.finished = self.diverged = 0
         self.message = ""
         self.history: deque[tuple[float, int]] = deque()  # (time, steps made so far), the last seconds
-
-    def skip(self, steps: int) -> None:
-        """Count steps of runs that were trained before; they do not count for the rate."""
-        self.done += steps
 
     def close(self, finished: int, diverged: int) -> None:
         """Count the runs of a cohort that has ended."""
         self.finished += finished - diverged
         self.diverged += diverged
-
-    def set_message(self, text: str) -> None:
-        self.message = text
 
     def start_clock(self) -> None:
         """Start to measure the rate, after compilation."""
@@ -60,19 +54,13 @@ class ProgressMeter:
         while len(self.history) > 2 and now - self.history[1][0] > RATE_SECONDS:
             self.history.popleft()
 
-    @property
-    def rate(self) -> float:
-        if len(self.history) < 2:
-            return 0.0
-        (began, before), (now, after) = self.history[0], self.history[-1]
-        return (after - before) / max(now - began, 1e-9)
-
     def report(
         self, stage: str, step: int, steps: int, logs: dict[str, float], *, finished: int = 0, diverged: int = 0
     ) -> None:
         """Call the observer; `finished` and `diverged` count runs of the cohort in training."""
         if self.observe:
-            rate = self.rate
+            (began, before), (now, after) = (self.history[0], self.history[-1]) if self.history else ((0.0, 0),) * 2
+            rate = (after - before) / max(now - began, 1e-9)
             remaining = (self.total - self.done) / rate if rate else 0.0
             counts = (self.runs, self.finished + finished, self.diverged + diverged, self.done, self.total)
             self.observe(Progress(stage, step, steps, logs, *counts, rate, remaining, self.message))

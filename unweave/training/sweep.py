@@ -49,8 +49,7 @@ def fit(
     is True, and an error otherwise.
     """
     if not runs:
-        accepted = "at least one run, such as {'method': 'beta_vae', 'seed': 0}"
-        raise UserError(f"runs is empty; give {accepted}", argument="runs", value=list(runs), accepted=accepted)
+        raise invalid("runs", list(runs), "at least one run, such as {'method': 'beta_vae', 'seed': 0}")
     check_choice("strategy", strategy, ("auto", *STRATEGIES))
     prepared = _prepare_all(runs, Path(out), resume)
     for run in prepared:
@@ -104,9 +103,8 @@ def reopen(
 def _check_extension(folder: RunFolder, cls: type[Method], steps: int) -> None:
     context = f"run '{folder.path}'"
     if len(stages(cls)) > 1:
-        raise invalid(
-            "steps", steps, "that of the run", context=context, hint="a run of several stages has a fixed length"
-        )
+        hint = "a run of several stages has a fixed length"
+        raise invalid("steps", steps, "that of the run", context=context, hint=hint)
     if folder.finished and not folder.has(CHECKPOINT):
         hint = "the optimizer state of a finished run is kept only with keep_state"
         raise invalid("steps", steps, "that of the run", context=context, hint=hint)
@@ -118,8 +116,8 @@ def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> 
     """Check all runs before the first folder is created."""
     loaded: dict[str, Dataset] = {}
     prepared: list[Run] = []
-    varied = sorted({n for run in runs for n in run if any(r.get(n) != run[n] for r in runs)} - {"seed", "out"})
-    varied = [n for n in varied if n not in ("method", "data")]
+    differing = {n for run in runs for n in run if any(r.get(n) != run[n] for r in runs)}
+    varied = sorted(differing - {"method", "data", "seed", "out"})
     checked: set[str] = set()
     for given in runs:
         options = {k: v for k, v in given.items() if k not in ("method", "data", "out")}

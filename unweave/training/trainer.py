@@ -21,7 +21,6 @@ from unweave.training.build import (
     build,
     build_program,
     device_cache_bytes,
-    is_streamed,
     load_trained_weights,
     matmul_precision,
     with_prefetch,
@@ -43,9 +42,9 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
         for numbers in group_into_cohorts(runs):
             cohort = [runs[k] for k in numbers]
             data, device = cohort[0].data, cohort[0].config.device
-            data.to("cpu" if is_streamed(data) else device)
+            data.to(device if data.resident else "cpu")
             done: list[Result] = []
-            for part in split_to_fit(cohort, _train_briefly, meter.set_message):
+            for part in split_to_fit(cohort, _train_briefly, meter):
                 done += _train_cohort(part, choose_strategy(strategy, part), meter, flag)
                 flag.check()  # of a signal during the last step
             results |= dict(zip(numbers, done, strict=True))
@@ -67,7 +66,7 @@ def _train_cohort(cohort: Sequence[Run], strategy: str, meter: ProgressMeter, fl
     methods: Sequence[Method | None] = [None] * len(cohort)
     diverged: dict[int, Diverged] = {}
     if not unfinished:
-        meter.skip(sum(map(_total_steps, cohort)))
+        meter.done += sum(map(_total_steps, cohort))
     else:
         config = cohort[0].config
         with matmul_precision(config.precision), record_training_time(unfinished, config.device) as note_time:
@@ -130,7 +129,7 @@ class _Stage:
         # A run that is past this stage keeps its place in the fleet, so that the others compute the same.
         last = 0 if folder.finished or (saved or 0) > self.number or k in self.diverged else config.steps
         program = build_program(config, method, run.data, self.number, run.supervision)
-        if is_streamed(run.data):
+        if not run.data.resident:
             program = with_prefetch(program, int(state.step), device_cache_bytes(run.data, config.device))
         self.programs.append(program._replace(max_step=torch.tensor(last, device=program.seed.device)))
         self.states.append(state)
@@ -154,7 +153,7 @@ class _Stage:
         for run, step, last in pairs:
             if last:  # in this stage
                 run.folder.truncate_log(self.number, step)
-        meter.skip(sum(step if last else run.config.steps for run, step, last in pairs))
+        meter.done += sum(step if last else run.config.steps for run, step, last in pairs)
         states = self.states
         try:
             if self.unfinished():
@@ -172,10 +171,10 @@ class _Stage:
         config = self.cohort[0].config
         engine = resolve_engine(config.engine, config.device)
         if engine != "loop":
-            meter.set_message("compiling the training step")
+            meter.message = "compiling the training step"
             self._report(meter, {})
         fleet = self.make_fleet(strategy, engine)
-        meter.set_message("")
+        meter.message = ""
         meter.start_clock()
         pairs = zip(self.methods, self.cohort, strict=True)
         self.validations = [make_validation(method, run) for method, run in pairs]
@@ -184,7 +183,8 @@ class _Stage:
     def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> Fleet:
         """Run the fleet from one boundary of logging, validation or checkpoints to the next."""
         changed = set[int]()
-        seconds = min(_seconds(run.config.checkpoint_every) for run in self.cohort)
+        intervals = [run.config.checkpoint_every for run in self.cohort]
+        seconds = min((float(text[:-1]) for text in intervals if isinstance(text, str)), default=math.inf)
         due = time.monotonic() + seconds
 
         def stop() -> bool:
@@ -233,12 +233,8 @@ class _Stage:
     def _intervals(self, k: int) -> list[int]:
         """Return the numbers of steps after which run `k` logs, validates and writes checkpoints."""
         config = self.cohort[k].config
-        validated = [config.validate_every] if self.validations[k] else []
-        return [
-            config.log_every,
-            *validated,
-            *([config.checkpoint_every] if isinstance(config.checkpoint_every, int) else []),
-        ]
+        validate_every = config.validate_every if self.validations[k] else None
+        return [n for n in (config.log_every, validate_every, config.checkpoint_every) if isinstance(n, int)]
 
     def _at(self, k: int, every: int | str) -> bool:
         """Return True if run `k` stands at a multiple of `every`, or at its end; texts are times, not steps."""
@@ -269,7 +265,3 @@ class _Stage:
         logs = logs if len(self.cohort) == 1 else {}
         steps = max(run.config.steps for run in self.cohort)
         meter.report(stage, step, steps, logs, finished=finished, diverged=len(self.diverged))
-
-
-def _seconds(checkpoint_every: int | str) -> float:
-    return float(checkpoint_every[:-1]) if isinstance(checkpoint_every, str) else math.inf

@@ -12,7 +12,6 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.errors import UserError
-from unweave.training.build import is_streamed
 from unweave.training.cohort import Run
 
 MAX_SAMPLES = 1000  # observations in the validation set
@@ -23,11 +22,14 @@ ValidationFunction = Callable[[], dict[str, float]]
 def make_validation(method: Method, run: Run) -> ValidationFunction | None:
     """Return a function that computes the accuracy on unlabelled observations whose class is known.
 
-    Return None if the method predicts no classes, if there is no such observation, or if the data are streamed.
+    Return None if the method predicts no classes, if there is no such observation, or if the data are not resident.
     """
     data = run.data
-    used = None if is_streamed(data) else run.supervision.labelled_set(data, run.config.seed)
-    if used is None or not _predicts_classes(method):
+    used = run.supervision.labelled_set(data, run.config.seed) if data.resident else None
+    try:
+        if used is None or method.representation().classify is None:
+            return None
+    except UserError:  # a user's method may lack a representation
         return None
     index_N, true_NL = sample_unlabelled(used)
     names = [data.factor_names[k] for k in used.spec.factors]
@@ -43,14 +45,6 @@ def make_validation(method: Method, run: Run) -> ValidationFunction | None:
         }
 
     return validate if any(known_L) else None
-
-
-def _predicts_classes(method: Method) -> bool:
-    """Return True if the method predicts classes; a user's method may lack a representation."""
-    try:
-        return method.representation().classify is not None
-    except UserError:
-        return False
 
 
 def sample_unlabelled(used: LabelledSet, most: int = MAX_SAMPLES) -> tuple[Tensor, Tensor]:
