@@ -168,6 +168,12 @@ def test_words_that_cannot_be_parsed(words, named, tmp_path, capsys, monkeypatch
     assert named in one_line(capsys, words, tmp_path)
 
 
+def test_the_earlier_name_of_an_option_is_accepted_but_not_suggested(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "--start" not in one_line(capsys, ["train", "vae", "--stat", "x"], tmp_path)
+    assert "init" in one_line(capsys, ["train", "vae", *TINY, "--start", "normal"], tmp_path)
+
+
 def test_cuda_without_one(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, err = unweave(capsys, "train", "vae", *TINY[:-1], "cuda", "--out", tmp_path / "r")

@@ -214,6 +214,14 @@ def test_the_onnx_file_says_what_it_takes(exported):
     assert codes.name == "codes" and codes.shape[1:] == [3]
 
 
+def test_a_weight_that_is_not_contiguous_is_saved_without_a_warning(tmp_path):
+    trained, images = model(COLOUR), torch.rand(2, *COLOUR)
+    expected = trained.encode(images)
+    trained.method.to(memory_format=torch.channels_last)
+    program = torch.export.load(export(trained, tmp_path / "e.pt2")).module()
+    assert torch.allclose(program(images), torch.as_tensor(expected), atol=1e-5)
+
+
 def test_an_unknown_format(tmp_path):
     with raises("format", value="onx", accepted=["onnx"]):
         export(model(GREY), tmp_path / "e", "onx")

@@ -69,7 +69,9 @@ def export(trained: TrainedModel, out: str | Path, format: str = "torch") -> Pat
         if format == "onnx":
             _save_onnx(program, made)
         else:
-            torch.export.save(program, made)
+            with warnings.catch_warnings():  # a weight that is not contiguous is saved as it is
+                warnings.filterwarnings("ignore", "No complete tensor found in the group", UserWarning)
+                torch.export.save(program, made)
         write_files(path, {path: Path(made).read_bytes()})
     return path
 
