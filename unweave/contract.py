@@ -233,11 +233,6 @@ def setting_help(method: type[Method]) -> dict[str, str]:
     return found
 
 
-def select_arguments(method: type[Method], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the arguments that the constructor of this stage takes."""
-    return {name: arguments[name] for name in static_arguments(method) if name in arguments}
-
-
 def stages(method: type[Method]) -> list[type[Method]]:
     """Return the method and the stages that follow it, in order."""
     found = [method]

@@ -147,10 +147,8 @@ def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
     for name, option in (("path", "data"), ("factors", "factors")):
         place = options.get(name)
         if place is not None and not Path(str(place)).exists():
-            accepted = (
-                f"restored, or its new place given by --{option} of predict, report, evaluate, compare or "
-                "train --resume; in Python, by data= of load"
-            )
+            commands = "predict, report, evaluate, compare or train --resume"
+            accepted = f"restored, or its new place given by --{option} of {commands}; in Python, by data= of load"
             message = f"run '{run}' was trained on {option} '{place}', which does not exist; it must be {accepted}"
             raise UserError(message, argument=option, value=place, accepted=accepted)
 

@@ -11,7 +11,7 @@ import sys
 import torch
 
 from unweave.config import resolve
-from unweave.contract import is_supervised, select_arguments, stages
+from unweave.contract import is_supervised, stages, static_arguments
 from unweave.data import Dataset, load_data
 from unweave.data.supervision.parse import example_supervision
 from unweave.engine.program import initial_state
@@ -27,7 +27,8 @@ def supervision(name: str, data: Dataset, **settings: object) -> str:
     arguments = resolve(cls, settings)[0]
     needs = tuple(field for stage in stages(cls) for field in stage.needs)
     if not is_supervised(needs):
-        needs = cls(data.info, **select_arguments(cls, arguments)).needs  # type: ignore[call-arg]
+        accepted = {name: arguments[name] for name in static_arguments(cls) if name in arguments}
+        needs = cls(data.info, **accepted).needs  # type: ignore[call-arg]
     if "labels" in needs:
         return f"labels(n=100, factors=['{data.factor_names[0]}'])"
     return example_supervision(needs, data) if is_supervised(needs) else "none"

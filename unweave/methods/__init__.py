@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.contract import DataInfo, Method, select_arguments
+from unweave.contract import DataInfo, Method, static_arguments
 from unweave.methods.aae import AAE
 from unweave.methods.aae_cluster import AAECluster
 from unweave.methods.aae_reduce import AAEReduce
@@ -64,7 +64,8 @@ def construct(
     `previous` is the trained stage before it.
     """
     later = {} if previous is None else {"previous": previous}
-    method = cls(data, **select_arguments(cls, arguments), **later)  # type: ignore[call-arg]
+    accepted = {name: arguments[name] for name in static_arguments(cls) if name in arguments}
+    method = cls(data, **accepted, **later)  # type: ignore[call-arg]
     if "semi_supervised" in arguments:
         add_label_term(method, arguments["semi_supervised"], data)
     return method

@@ -19,6 +19,7 @@ from unweave.model import TrainedModel
 from unweave.report.formatting import percent, pretty
 
 MAX_ROWS = 3000  # number of observations that are classified
+MOST_ERRORS = 3  # pairs of classes that are named
 _CHUNK = 512
 
 
@@ -43,15 +44,11 @@ class ClassAccuracy(NamedTuple):
     leak: ContentLeakage | None  # accuracy of a linear classifier on the class part and on the rest of the code
     labelled: int = 0  # number of observations with a label in training
 
-    def most_frequent_errors(self, most: int = 3) -> str:
+    def most_frequent_errors(self) -> str:
         errors_VV = self.confusion_VV - np.diag(np.diag(self.confusion_VV))
-        order = np.argsort(-errors_VV, axis=None, kind="stable")[:most]
-        pairs = [(int(i) // len(self.names), int(i) % len(self.names)) for i in order]
-        named = [
-            f"{self.names[true]} taken for {self.names[guess]} ({percent(errors_VV[true, guess])})"
-            for true, guess in pairs
-            if errors_VV[true, guess] > 0
-        ]
+        order = np.argsort(-errors_VV, axis=None, kind="stable")[:MOST_ERRORS]
+        pairs = [pair for pair in zip(*np.unravel_index(order, errors_VV.shape)) if errors_VV[pair] > 0]
+        named = [f"{self.names[t]} taken for {self.names[g]} ({percent(errors_VV[t, g])})" for t, g in pairs]
         return f"Most frequent errors: {', '.join(named)}." if named else "There are no errors."
 
 

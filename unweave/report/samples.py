@@ -71,10 +71,9 @@ def traversal_picture(
         result = evaluate(trained, metrics=(), seed=seed, save=False)
     order = [z for z in latent_order(result) if not coordinate_names(trained)[z][1]]
     chosen = [z for z in order if dead or result.active[z]] or order
-    rows = []
-    for z, _, _, strips in traverse(trained, chosen, starts=starts, steps=steps, seed=seed):
-        rows.append(_Row(*_latent_label(result, z), [strip(images) for images in strips], not result.active[z]))
-    return _sheet(rows)
+    found = traverse(trained, chosen, starts=starts, steps=steps, seed=seed)
+    rows = [(z, [strip(images) for images in strips]) for z, _, _, strips in found]
+    return _sheet([_Row(*_latent_label(result, z), strips, not result.active[z]) for z, strips in rows])
 
 
 def save_samples(trained: TrainedModel, seed: int = 0) -> None:

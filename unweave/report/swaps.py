@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from unweave.contract import Part
 from unweave.data import Dataset, Sampler
@@ -63,9 +64,7 @@ def swap_grid(trained: TrainedModel, split: CodeSplit, *, down: int = 6, across:
     return image_grid([head, *body], column_gaps=[0], row_gaps=[0])
 
 
-def recode(
-    trained: TrainedModel, change: Callable[[torch.Tensor], torch.Tensor] | None, code_BZ: np.ndarray
-) -> np.ndarray:
+def recode(trained: TrainedModel, change: Callable[[Tensor], Tensor] | None, code_BZ: np.ndarray) -> np.ndarray:
     """Apply a function of the representation to codes; None leaves them unchanged."""
     if change is None:
         return code_BZ
@@ -100,7 +99,7 @@ def is_grouped(trained: TrainedModel) -> bool:
     return "groups" in trained.method.needs
 
 
-def _random_groups(trained: TrainedModel, count: int, seed: int) -> torch.Tensor:
+def _random_groups(trained: TrainedModel, count: int, seed: int) -> Tensor:
     """Return members of different groups of the run's supervision [B, G]; single observations without groups."""
     data, device = trained.data, data_device(trained.data)
     if not is_grouped(trained):
@@ -113,19 +112,17 @@ def _random_groups(trained: TrainedModel, count: int, seed: int) -> torch.Tensor
     return drawn["groups"][rows[: len(rows) // 2 * 2]]
 
 
-def _group_codes(trained: TrainedModel, index_BG: torch.Tensor) -> np.ndarray:
+def _group_codes(trained: TrainedModel, index_BG: Tensor) -> np.ndarray:
     """Return the code of each group's first member, with the content of all members if the method combines them."""
     if not len(index_BG):
         return np.zeros((0, trained.representation.latents))
     images = trained.data.images(index_BG.flatten()).unflatten(0, index_BG.shape)
-    encode_group = trained.representation.encode_group
-    if encode_group is None:
+    if trained.representation.encode_group is None:
         return trained.encode(images[:, 0])
-    with torch.no_grad():
-        return encode_group(images)[:, 0].cpu().numpy()
+    return trained.encode_group(images)[:, 0]
 
 
-def _changes(trained: TrainedModel, one: torch.Tensor, other: torch.Tensor) -> list[str]:
+def _changes(trained: TrainedModel, one: Tensor, other: Tensor) -> list[str]:
     """Return the factors in which the groups of two observations differ: "shape cube → sphere"."""
     data = trained.data
     before, after = data.factors(torch.stack([one, other])).tolist()

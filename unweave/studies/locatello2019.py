@@ -68,20 +68,6 @@ FACTOR_SCORES = {  # mean and printed deviation
 }
 
 
-def _published() -> tuple[Published, ...]:
-    scores = ("factor_vae", "dci.disentanglement", "mig", "sap", "irs")
-    ranges = [
-        Published(name, score, ends, "range", "read", VIOLINS)
-        for name, found in RANGES.items()
-        for score, ends in zip(scores, found, strict=True)
-    ]
-    means = [
-        Published(name, "factor_vae", value, "mean", provenance, f"{source}, ±{spread} as printed")
-        for name, (value, spread, provenance, source) in FACTOR_SCORES.items()
-    ]
-    return (*ranges, *means)
-
-
 STUDY = Study(
     name="locatello2019",
     paper="Locatello et al., Challenging Common Assumptions in the Unsupervised Learning of Disentangled "
@@ -90,7 +76,17 @@ STUDY = Study(
     runs=runs,
     row=row,
     scores=("beta_vae", "factor_vae", "mig", "dci.disentanglement", "sap", "modularity", "irs"),
-    published=_published(),
+    published=(
+        *(
+            Published(name, score, ends, "range", "read", VIOLINS)
+            for name, found in RANGES.items()
+            for score, ends in zip(("factor_vae", "dci.disentanglement", "mig", "sap", "irs"), found, strict=True)
+        ),
+        *(
+            Published(name, "factor_vae", value, "mean", provenance, f"{source}, ±{spread} as printed")
+            for name, (value, spread, provenance, source) in FACTOR_SCORES.items()
+        ),
+    ),
     notes=(
         "full: the paper's network, optimizer, 300,000 steps and batch of 64 on one of its seven data sets, with "
         "three of its six strengths and 5 of its 50 seeds; sprites equals dSprites pixel for pixel",

@@ -12,7 +12,6 @@ from unweave.metrics import METRICS
 from unweave.model import TrainedModel
 
 SCALES = ("quick", "full")
-STATISTICS = ("median", "mean", "best", "range", "one model")
 PROVENANCE = {
     "read": "read in the source itself",
     "second-hand": "read in a later paper or a list that quotes the source",
@@ -47,7 +46,7 @@ class Published(NamedTuple):
     row: str  # a family, or the name of one of its settings
     score: str  # name of a score of `evaluate`
     value: float | tuple[float, float]  # a pair is a range
-    statistic: str  # of the published runs, one of STATISTICS
+    statistic: str  # of the published runs, median, mean, best, range or one model
     provenance: str  # one of PROVENANCE
     source: str  # in words
     ratio_to: str = ""  # if given, the value is the ratio to the statistic of that row

@@ -111,12 +111,9 @@ def compare_with_published(study: Study, found: Sequence[TableRow], scale: str) 
             over = by_name.get(published.ratio_to)
             if published.row not in line.names or not len(values) or (published.ratio_to and over is None):
                 continue
-            ours, note = _statistic(published.statistic, values), ""
+            ours, note, ends = _statistic(published.statistic, values), "", (float(values.min()), float(values.max()))
             if over is not None:
-                ours, note = _ratio(ours, over, published)
-                ends = (np.nan, np.nan)
-            else:
-                ends = (float(values.min()), float(values.max()))
+                (ours, note), ends = _ratio(ours, over, published), (np.nan, np.nan)
             text = verdict(published, ours, scale)
             if text and isinstance(published.value, tuple) and over is None:
                 low, high = published.value
@@ -173,16 +170,7 @@ def _summary(values: np.ndarray) -> dict[str, float]:
 
 
 def _comparison(item: Comparison) -> dict[str, Any]:
-    published = item.published
-    low, high = published.interval
-    return {
-        "published_low": low,
-        "published_high": high,
-        "statistic": published.statistic,
-        "times": published.ratio_to,
-        "ours": item.ours,
-        "verdict": item.verdict,
-        "note": item.note,
-        "provenance": published.provenance,
-        "source": published.source,
-    }
+    published, (low, high) = item.published, item.published.interval
+    values = {"published_low": low, "published_high": high, "statistic": published.statistic}
+    result = {"times": published.ratio_to, "ours": item.ours, "verdict": item.verdict, "note": item.note}
+    return {**values, **result, "provenance": published.provenance, "source": published.source}

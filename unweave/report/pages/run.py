@@ -50,8 +50,7 @@ def report(
 def _start_images(runs: Sequence[RunView]) -> int:
     """Return how many start images per traversal keep the page small; with one, several runs have no own traversals."""
     values = sum(9 * math.prod(run.trained.data.shape) * min(MAX_LATENTS, int(run.result.active.sum())) for run in runs)
-    again = 1 if len(runs) > 1 else 0
-    return next((n for n in range(STARTS, 1, -1) if values * (n + again) <= MAX_VALUES), 1)
+    return next((n for n in range(STARTS, 1, -1) if values * (n + (len(runs) > 1)) <= MAX_VALUES), 1)
 
 
 def _title(runs: Sequence[RunView]) -> str:
@@ -112,9 +111,8 @@ def training_time(record: Mapping[str, Any]) -> str:
     """Return {"seconds": 83, "models": 10, "device": "cpu"} as "10 models in 1 min 23 s on CPU", {} as ""."""
     if not {"seconds", "models", "device"} <= record.keys():
         return ""
-    minutes, seconds = divmod(max(1, round(record["seconds"])), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (seconds, "s")]
+    total = max(1, round(record["seconds"]))
+    parts = [(total // 3600, "h"), (total // 60 % 60, "min"), (total % 60, "s")]
     first = next(number for number, (count, _) in enumerate(parts) if count)
     span = " ".join(f"{count}{NARROW}{unit}" for count, unit in parts[first : first + 2] if count)
     models = f"{record['models']} models in " if record["models"] > 1 else ""

@@ -5,7 +5,7 @@ from typing import Any
 from unweave.report.charts.strips import StripRow, draw
 from unweave.report.formatting import format_number
 from unweave.report.panel import Panel
-from unweave.report.sweep_summary import Group, best_groups
+from unweave.report.sweep_summary import best_groups
 from unweave.report.views import SweepView
 
 SPREAD = 12  # pixels over which the seeds of a row are spread
@@ -26,19 +26,15 @@ def strip_rows(sweep: SweepView, score: str) -> list[StripRow]:
         if sweep.several and family.groups[0].label:
             rows.append(StripRow(family.name, True, number % 8, [], float("nan")))
         for group in family.groups:
-            row = _row(group, score, offsets)
-            is_best = any(group is other for other in best)
-            rows.append(row._replace(name=group.label or family.name, colour=number % 8, best=is_best))
+            values, seeds = group.scores(score), group.runs["seed"]
+            label = f"{group.label}, " if group.label else ""
+            points = [(value, f"{label}seed {seeds[i]}: {format_number(value, 3)}") for i, value in values.items()]
+            steps = group.runs["diverged"].dropna()
+            diverged = [f"seed {seeds[i]} diverged at step {step:,.0f}" for i, step in steps.items()]
+            shifts, is_best = [offsets[seeds[i]] for i in values.index], any(group is other for other in best)
+            name, colour = group.label or family.name, number % 8
+            rows.append(StripRow(name, False, colour, points, values.median(), (), shifts, diverged, is_best))
     return rows
-
-
-def _row(group: Group, score: str, offsets: dict[int, float]) -> StripRow:
-    values, seeds = group.scores(score), group.runs["seed"]
-    label = f"{group.label}, " if group.label else ""
-    points = [(value, f"{label}seed {seeds[i]}: {format_number(value, 3)}") for i, value in values.items()]
-    steps = group.runs["diverged"].dropna()
-    diverged = [f"seed {seeds[i]} diverged at step {step:,.0f}" for i, step in steps.items()]
-    return StripRow("", False, 0, points, values.median(), (), [offsets[seeds[i]] for i in values.index], diverged)
 
 
 PANEL = Panel("strip_plots", "Scores of every run", "sweep", context, needs=("scores",))
