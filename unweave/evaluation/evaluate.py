@@ -183,8 +183,12 @@ def evaluate_arrays(
     if len(factor_names) != count:
         raise array_error("names", f"{len(factor_names)} names", f"a list of {count} names, one per factor")
     held_out = None if test is None else read_table(*test, factor_types=table.factor_types)
-    spread = None if logvar is None else _like(table.codes, logvar)
-    given = ScoringInputs(table, held_out, spread, groups, seed, _metric_device(device))
+    if logvar is not None:
+        logvar = np.asarray(logvar.detach().cpu() if isinstance(logvar, Tensor) else logvar, dtype=np.float64)
+        if logvar.shape != table.codes.shape:
+            accepted = f"an array like codes, of shape {table.codes.shape}"
+            raise array_error("logvar", f"shape {logvar.shape}", accepted)
+    given = ScoringInputs(table, held_out, logvar, groups, seed, _metric_device(device))
     return score_table(given, metrics, factor_names, resamples)
 
 
@@ -193,13 +197,6 @@ def evaluate_npz(path: str | Path, **options: Any) -> Evaluation:
     found = read_npz(path)
     options = {"names": found.names, "test": found.test, "logvar": found.logvar, **options}
     return evaluate_arrays(found.codes, found.factors, **options)
-
-
-def _like(codes: np.ndarray, logvar: Any) -> np.ndarray:
-    spread = np.asarray(logvar.detach().cpu() if isinstance(logvar, Tensor) else logvar, dtype=np.float64)
-    if spread.shape != codes.shape:
-        raise array_error("logvar", f"shape {spread.shape}", f"an array like codes, of shape {codes.shape}")
-    return spread
 
 
 def score_table(

@@ -39,7 +39,6 @@ class DIPVAEI(Method):
     def forward(self, batch: Batch, noise: Any, hyper: Hyper, step: Tensor) -> Out:
         p = self.autoencoder(batch.x, noise["eps"])
         recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
-        cov_ZZ = covariance(p.mean_BZ)
-        penalty = identity_penalty(cov_ZZ, hyper.lambda_od, hyper.lambda_d)
+        penalty = identity_penalty(covariance(p.mean_BZ), hyper.lambda_od, hyper.lambda_d)
         loss = recon + kl + penalty
         return Out({"model": loss}, {"loss": loss, "recon": recon, "kl": kl, "dip": penalty})

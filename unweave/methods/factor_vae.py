@@ -51,15 +51,12 @@ class FactorVAE(Method):
         recon, kl = p.nll_B.mean(), p.kl_BZ.sum(1).mean()
         tc = log_ratio(self.discriminator, p.z_BZ).mean()
         loss = recon + kl + hyper.gamma * tc
-        codes_2BZ = torch.cat([p.z_BZ.detach(), self._permuted(batch, noise, p.z_BZ)])
+        z_BZ = p.z_BZ
+        if not self.one_batch:
+            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x_other)
+            z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps_second"])
+        codes_2BZ = torch.cat([p.z_BZ.detach(), permute_latents(z_BZ.detach(), noise["perm"])])
         discriminator, accuracy = discriminator_loss(*log_ratio(self.discriminator, codes_2BZ).chunk(2))
         logs = {"loss": loss, "recon": recon, "kl": kl, "tc": tc}
         logs |= {"discriminator": discriminator, "discriminator_accuracy": accuracy}
         return Out({"model": loss, "discriminator": discriminator}, logs)
-
-    def _permuted(self, batch: Batch, noise: Any, z_BZ: Tensor) -> Tensor:
-        """Return a sample of the product of marginals, from the second batch unless `one_batch`."""
-        if not self.one_batch:
-            mean_BZ, logvar_BZ = self.autoencoder.posterior(batch.x_other)
-            z_BZ = reparametrize(mean_BZ, logvar_BZ, noise["eps_second"])
-        return permute_latents(z_BZ.detach(), noise["perm"])

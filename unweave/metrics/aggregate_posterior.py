@@ -84,8 +84,7 @@ def _shares(values: Array, name: str) -> np.ndarray:
     counts_Y = as_matrix(np.atleast_2d(np.asarray(values)), name)[0].astype(np.float64)
     if counts_Y.min() < 0 or not counts_Y.sum() > 0:
         raise array_error(name, counts_Y.tolist(), "non-negative counts of classes, not all 0")
-    shares_Y: np.ndarray = counts_Y / counts_Y.sum()
-    return shares_Y
+    return counts_Y / counts_Y.sum()
 
 
 def label_error(codes: Array, classes: Array, *, labels: int = 1000, seed: int = 0) -> float:

@@ -65,8 +65,7 @@ def _unit(values_n: Floats, method: str) -> Floats:
     centred = rankdata(values_n) if method == "spearman" else values_n / np.abs(values_n).max()
     centred = centred - centred.mean()
     length = float(np.linalg.norm(centred))
-    unit: Floats = centred / length if length > 0 else centred
-    return unit
+    return centred / length if length > 0 else centred
 
 
 def covariance(codes_ND: Floats) -> Floats:

@@ -154,8 +154,7 @@ def bin_edges(column_N: Floats, bins: int) -> Floats:
     low, high = column_N.min(), column_N.max()
     if low == high:  # the same widening as np.histogram
         low, high = low - 0.5, high + 0.5
-    edges: Floats = np.linspace(low, high, bins + 1)[:-1]
-    return edges
+    return np.linspace(low, high, bins + 1)[:-1]
 
 
 def learnable(table: MetricInputs) -> list[int]:

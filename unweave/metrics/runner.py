@@ -75,7 +75,9 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
     for name in names:
         metric = METRICS[name]
         if metric.rows not in tables:
-            tables[metric.rows] = _select(given, order[: metric.rows])
+            rows, logvar = order[: metric.rows], given.logvar
+            part = given._replace(table=select_rows(given.table, rows), logvar=None if logvar is None else logvar[rows])
+            tables[metric.rows] = part
         arguments, options = _arguments(metric, tables[metric.rows]), _options(metric, given)
         if metric.with_importance is None:
             found = metric.function(*arguments, **options)
@@ -84,11 +86,6 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
         values |= flat(name, found)
     intervals = _intervals(tables, names, values, resamples) if resamples else {}
     return Scores(values, intervals, importance)
-
-
-def _select(given: ScoringInputs, rows: np.ndarray) -> ScoringInputs:
-    logvar = None if given.logvar is None else given.logvar[rows]
-    return given._replace(table=select_rows(given.table, rows), logvar=logvar)
 
 
 def _arguments(metric: Metric, given: ScoringInputs) -> list[Any]:

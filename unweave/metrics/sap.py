@@ -148,10 +148,7 @@ def squared_correlations(table: MetricInputs, k: int) -> Floats:
 
 
 def sap_matrix(codes: Array, factors: Array, *, flavour: str = "svm", **options: Any) -> Floats:
-    """Return how well each single code predicts each factor [D, K], with the options of `sap_score`.
-
-    NaN for a factor with a single value.
-    """
+    """Return how well each single code predicts each factor [D, K], as in `sap_score`; NaN for a constant factor."""
     return _matrix(read_split(codes, factors, **options), flavour)
 
 

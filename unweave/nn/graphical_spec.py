@@ -83,7 +83,13 @@ def read_graph(text: str, labels: Sequence[int], latents: int) -> GraphicalModel
     _check_names(words)
     order = _sorted("q", words.encoder)
     learned = tuple(name for name in _sorted("p", words.decoder) if name != IMAGE and words.decoder[name])
-    _check_labels(words.labels, labels)
+    if not words.labels:
+        raise _error("no variable is labelled; name the labelled ones in the order of the labels, such as labels: y")
+    if (count := len(words.labels)) != len(labels):
+        raise _error(
+            f"labels has {count} variables ({', '.join(words.labels)}) but there are {len(labels)} labelled factors; "
+            "name one variable for each factor of supervision=\"labels(n=100, factors=['NAME', ...])\""
+        )
     variables = tuple(_variable(name, words, labels, latents) for name in words.encoder)
     return GraphicalModelSpec(variables, order, words.decoder[IMAGE], learned)
 
@@ -171,16 +177,6 @@ def _sorted(side: str, factors: Mapping[str, tuple[str, ...]]) -> tuple[str, ...
             raise _error(f"the {side} factors of {', '.join(left)} are a cycle; remove one dependency")
         order.append(ready[0])
     return tuple(order)
-
-
-def _check_labels(names: tuple[str, ...], labels: Sequence[int]) -> None:
-    if not names:
-        raise _error("no variable is labelled; name the labelled ones in the order of the labels, such as labels: y")
-    if len(names) != len(labels):
-        raise _error(
-            f"labels has {len(names)} variables ({', '.join(names)}) but there are {len(labels)} labelled factors; "
-            "name one variable for each factor of supervision=\"labels(n=100, factors=['NAME', ...])\""
-        )
 
 
 def _variable(name: str, words: _Words, labels: Sequence[int], latents: int) -> Variable:
