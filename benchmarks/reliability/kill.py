@@ -21,7 +21,7 @@ SETTINGS += ["--log-every", "10", "--checkpoint-every", "20", "--quiet", "--devi
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "unweave.cli.app", "train", *words]
+    return [sys.executable, "-m", "unweave", "train", *words]
 
 
 def digest(run: Path) -> tuple[str, str]:

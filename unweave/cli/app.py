@@ -101,7 +101,3 @@ def main() -> None:
         sys.exit(2)
     finally:
         gc.freeze()  # a garbage collection of torch at exit takes a third of a second
-
-
-if __name__ == "__main__":
-    main()
