@@ -13,7 +13,6 @@ from unweave.data import Sampler, explain, load_data, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, step_keys
 from unweave.data.supervision import FilePairs
 from unweave.data.user.inspection import data_summary, describe, skipped_files
-from unweave.errors import UserError
 from unweave.ops.noise import fold
 from unweave.training.sweep import fit
 
@@ -226,7 +225,7 @@ def test_invalid_groups_are_an_error_with_file_and_row(root, text, row, value):
 def test_groups_beside_a_table_of_factors(root):
     factors = table(root, "f.csv", "file,light,group\n" + "".join(f"a/{i}.png,{i},{i % 2}\n" for i in range(4)))
     groups = table(root, "groups.csv", GROUPS)
-    with pytest.raises(UserError, match="already has a factor 'group'"):
+    with raises("groups", value=str(groups), accepted="given with a table without a factor 'group'"):
         load_data(root, size=16, factors=factors, groups=groups)
     data = load_data(root, size=16, factors=factors, groups=groups, columns=["light"])
     assert data.factor_names == ("light", "group") and data.classes.shape == (8, 2)

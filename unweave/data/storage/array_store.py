@@ -48,7 +48,11 @@ def load_or_build(key: str, build: Callable[[Path], Factors]) -> StoredArrays:
             return _build(Path(folder), build)
     try:
         _build(fresh, build)
-        _move(fresh, home / key)
+        try:
+            os.rename(fresh, home / key)  # in one step, so that the key never refers to an incomplete folder
+        except OSError:  # a damaged folder exists, or another process was faster
+            shutil.rmtree(home / key, ignore_errors=True)
+            os.rename(fresh, home / key)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return _read(home / key)
@@ -61,15 +65,6 @@ def _build(folder: Path, build: Callable[[Path], Factors]) -> StoredArrays:
         return _read(folder)
     except OSError as error:
         raise cache_error(folder.parent, error) from error
-
-
-def _move(fresh: Path, final: Path) -> None:
-    """Rename the folder in one step, so that the key never refers to an incomplete folder."""
-    try:
-        os.rename(fresh, final)
-    except OSError:  # a damaged folder exists, or another process was faster
-        shutil.rmtree(final, ignore_errors=True)
-        os.rename(fresh, final)
 
 
 def _read(folder: Path) -> StoredArrays:

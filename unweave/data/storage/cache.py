@@ -22,9 +22,7 @@ def cache_error(folder: Path, reason: OSError | str) -> UserError:
     """Return the error for a cache folder that cannot be written."""
     accepted = "a writable folder with enough space, set by UNWEAVE_CACHE"
     reason = (reason.strerror or str(reason)) if isinstance(reason, OSError) else reason
-    message = (
-        f"cache folder '{folder}' cannot be written ({reason}); free space, or set UNWEAVE_CACHE to another folder"
-    )
+    message = f"cache folder '{folder}' cannot be written ({reason}); free space, or set UNWEAVE_CACHE to another one"
     return UserError(message, argument="UNWEAVE_CACHE", value=str(folder), accepted=accepted)
 
 

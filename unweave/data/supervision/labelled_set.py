@@ -38,12 +38,6 @@ def known_indices(data: Dataset, factors: tuple[int, ...]) -> Tensor | None:
     return None if bool(known_N.all()) else known_N.nonzero()[:, 0]
 
 
-def most_labels(data: Dataset, factors: tuple[int, ...]) -> int:
-    """Number of observations of which at least one of these factors is known."""
-    known = known_indices(data, factors)
-    return data.size if known is None else len(known)
-
-
 class LabelledSet:
     """The labelled observations of a data set and their labels, by a seed."""
 
@@ -57,7 +51,7 @@ class LabelledSet:
 
     def complete(self) -> LabelledSet:
         """Return the set in which every observation with a known factor is labelled, without noise."""
-        most = most_labels(self.data, self.spec.factors)
+        most = self.data.size if self.known is None else len(self.known)
         return LabelledSet(self.data, replace(self.spec, n=most, noise=0.0, balanced=False), int(self.seed))
 
     def assigned(self, seed: Tensor, slot_B: Tensor) -> tuple[Tensor, Tensor]:

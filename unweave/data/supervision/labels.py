@@ -12,7 +12,7 @@ from unweave.contract import DataInfo
 from unweave.data.dataset import Dataset
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, names_of
 from unweave.data.supervision.label_mapping import label_warnings
-from unweave.data.supervision.labelled_set import LabelledSet, label_sizes, most_labels
+from unweave.data.supervision.labelled_set import LabelledSet, known_indices, label_sizes
 from unweave.errors import UserError
 from unweave.ops.noise import fold, random_integers
 
@@ -53,7 +53,8 @@ class Labels(Supervision):
         noise = options.get("noise", 0.0)
         if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
             raise call.error("noise", "a number from 0 to 1")
-        most = most_labels(call.data, factors)
+        known = known_indices(call.data, factors)
+        most = call.data.size if known is None else len(known)
         n, balanced, classes = _read_n(call, most), call.flag("balanced"), sizes[factors[0]]
         if balanced and (len(factors) > 1 or n % classes):
             raise call.error("balanced", f"given with one factor, and n a multiple of its classes ({classes} here)")

@@ -223,9 +223,8 @@ class Rooms(Dataset):
         self.name, self.shape, self.size = "rooms", (3, size, size), math.prod(self.factor_sizes)
         self.options = {"size": size}
         store = cached_array(f"rooms-v2-{size}", (480, _LAYERS, size * size), lambda: cast_store(size))
-        hues = [colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]
         self.layers = Buffer(torch.from_numpy(store), persistent=False)
-        self.hue_rgb = Buffer(torch.tensor(hues), persistent=False)
+        self.hue_rgb = Buffer(torch.tensor([colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]), persistent=False)
         self.sky_and_white = Buffer(torch.tensor([_SKY, (1.0, 1.0, 1.0)]), persistent=False)
 
     def images(self, index_B: Tensor) -> Tensor:

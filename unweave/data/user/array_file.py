@@ -61,7 +61,10 @@ def array_file(
         raise UserError(message, argument="data", accepted="the arrays")
     source = Path(path).expanduser().resolve()
     context = f"data {str(source)!r}"
-    arrays = _read(source, resident)
+    format = find_format(source)
+    if format is None or not source.is_file():
+        raise invalid("data", str(source), f"{ACCEPTED} that exists")
+    arrays = format.load(source, resident is False or (resident is None and source.stat().st_size > memory_limit()))
     images, key = _find_images(arrays, context)
     preprocessing = array_preprocessing(size, fit, channels, background)
     pixels, notes = to_pixels(images, context, layout, preprocessing)
@@ -78,14 +81,6 @@ def array_file(
     options: dict[str, object] = {"path": str(source), "factors": table_path or factors, **given, **shaped}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
     return data
-
-
-def _read(path: Path, resident: bool | None) -> dict[str, np.ndarray]:
-    format = find_format(path)
-    if format is None or not path.is_file():
-        raise invalid("data", str(path), f"{ACCEPTED} that exists")
-    memmap = resident is False or (resident is None and path.stat().st_size > memory_limit())
-    return format.load(path, memmap)
 
 
 def _find_images(arrays: Mapping[str, np.ndarray], context: str) -> tuple[np.ndarray, str]:

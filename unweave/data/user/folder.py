@@ -1,10 +1,7 @@
 """A data set of a folder of images of any size and format, with an optional table of factors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +15,6 @@ from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
 from unweave.data.user.row_matching import match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
 from unweave.errors import UserError, check_integer, invalid
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def folder(
@@ -52,9 +46,12 @@ def folder(
     group_rows = None if groups is None else read_rows("groups", groups)
     groups_path = group_rows and group_rows.path
     pixels, scan = read_folder(root, list_files(root, [p for p in (factors_path, groups_path) if p]), preprocessing)
-    found = (
-        _subfolder_factor(scan) if frame is None else _table_factors(scan, frame, factors_path, columns, factor_types)
-    )
+    if frame is None:
+        found = _subfolder_factor(scan)
+    else:
+        matched = match_files(frame, scan.files, str(factors_path), list(scan.unreadable))
+        series = {str(name): matched.frame[name] for name in matched.frame}
+        found = FolderFactors(*factor_table(series, factor_types, select=columns), matched)
     if group_rows is not None:
         found = _with_groups(found, read_groups(group_rows, scan.files, scan.unreadable))
     current = f"{len(scan.files)}-{scan.digest}-{found.table.digest()}"
@@ -106,18 +103,6 @@ def _subfolder_factor(scan: FolderScan) -> FolderFactors:
 
 def _with_groups(found: FolderFactors, groups: GroupAssignment) -> FolderFactors:
     if "group" in found.table.names:
-        message = f"groups '{groups.path}': the table already has a factor 'group'; select other columns with columns="
-        raise UserError(message, argument="groups", value=str(groups.path), accepted="a table without a factor 'group'")
+        hint = "select other columns of factors with columns="
+        raise invalid("groups", str(groups.path), "given with a table without a factor 'group'", hint=hint)
     return found._replace(table=concatenate([found.table, groups.table]), groups=groups)
-
-
-def _table_factors(
-    scan: FolderScan,
-    frame: pd.DataFrame,
-    path: Path | None,
-    columns: Sequence[str] | None,
-    factor_types: Mapping[str, str] | None,
-) -> FolderFactors:
-    matched = match_files(frame, scan.files, str(path), list(scan.unreadable))
-    table, excluded = factor_table({str(n): matched.frame[n] for n in matched.frame}, factor_types, select=columns)
-    return FolderFactors(table, excluded, matched)

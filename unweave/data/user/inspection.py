@@ -72,16 +72,11 @@ def _images(data: Dataset) -> Section:
     channels, height, width = data.shape
     colour = {1: "grey", 3: "colour"}.get(channels, f"{channels} channels")
     place = "" if data.resident else "; they stay on disk and are read as needed"
-    size = _bytes_text(data.size * channels * height * width)
+    count = data.size * channels * height * width
+    unit, scale = next((u for u in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)) if count >= u[1]), ("bytes", 1))
+    size = f"{count / scale:.3g} {unit}"
     heading = f"What the model receives: {data.size:,} images of {height} x {width}, {colour} ({size}{place})"
     return Section(heading, [(note,) for note in data.source_info.notes])
-
-
-def _bytes_text(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"
 
 
 def _factors(data: Dataset) -> Section:
