@@ -73,7 +73,11 @@ class Laplace(Likelihood):
         return (x - output).abs() + math.log(2.0)
 
 
-LIKELIHOODS: dict[str, type[Likelihood]] = {"bernoulli": Bernoulli, "gaussian": Gaussian, "laplace": Laplace}
+LIKELIHOODS: dict[str, type[Likelihood]] = {
+    "bernoulli": Bernoulli,
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+}
 
 
 def find_likelihood(name: str) -> Likelihood:
