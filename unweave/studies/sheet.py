@@ -1,5 +1,6 @@
 """The tables of a study as text, and its scores as points beside the published numbers."""
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +53,8 @@ def _cells(row: TableRow, scores: Sequence[str]) -> list[str]:
     diverged = int(row.runs["diverged"].notna().sum())
     seconds = row.runs["seconds_per_model"].median() if "seconds_per_model" in row.runs else math.nan
     count = f"{len(row.runs)}" + (f" ({diverged} diverged)" if diverged else "")
-    ranges = [
-        f"{statistics.median(values):.3f} ({values.min():.3f} – {values.max():.3f})" if len(values) else "–"
-        for values in map(row.values, scores)
-    ]
+    found = map(row.values, scores)
+    ranges = [f"{statistics.median(v):.3f} ({v.min():.3f} – {v.max():.3f})" if len(v) else "–" for v in found]
     return [row.name, count, f"{seconds:.3g}" if math.isfinite(seconds) else "–", *ranges]
 
 
@@ -109,12 +108,9 @@ def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def strips(study: Study, frame: pd.DataFrame) -> dict[str, list[Strip]]:
     """Return for each score a strip per row: name, pooled, colour, points, median, published ranges."""
-    rows = table_rows(study, frame)
-    families = list(dict.fromkeys(row.family for row in rows))
-    colours = {family: COLOURS[number % len(COLOURS)] for number, family in enumerate(families)}
-    return {
-        score: [_strip(study, row, score, colours[row.family]) for row in rows] for score in shown_scores(study, frame)
-    }
+    rows, scores = table_rows(study, frame), shown_scores(study, frame)
+    colours = dict(zip(dict.fromkeys(row.family for row in rows), itertools.cycle(COLOURS)))
+    return {score: [_strip(study, row, score, colours[row.family]) for row in rows] for score in scores}
 
 
 def _strip(study: Study, row: TableRow, score: str, colour: int) -> Strip:

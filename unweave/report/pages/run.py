@@ -121,11 +121,9 @@ def training_time(record: Mapping[str, Any]) -> str:
 
 def _comparison(page: ComparisonView) -> dict[str, Any]:
     labels, scores = [run.label for run in page.runs], [run.result.scores for run in page.runs]
-    return {
-        "sentences": comparison_sentences(labels, scores, page.same_data),
-        "common": _common_settings([run.trained.config for run in page.runs]),
-        "panels": render_panels("comparison", page),
-    }
+    sentences = comparison_sentences(labels, scores, page.same_data)
+    common = _common_settings([run.trained.config for run in page.runs])
+    return {"sentences": sentences, "common": common, "panels": render_panels("comparison", page)}
 
 
 def comparison_sentences(labels: Sequence[str], scores: Sequence[Mapping[str, float]], same_data: bool) -> list[str]:

@@ -12,10 +12,8 @@ from unweave.report.views import ComparisonView
 def context(page: ComparisonView) -> dict[str, Any]:
     results = [run.result for run in page.runs]
     columns = [(METRICS[name].title, [r.scores.get(name, math.nan) for r in results]) for name in results[0].scores]
-    return {
-        "columns": [(title, mark_best(values, page.same_data)) for title, values in columns],
-        "errors": _reconstruction_errors(page),
-    }
+    marked = [(title, mark_best(values, page.same_data)) for title, values in columns]
+    return {"columns": marked, "errors": _reconstruction_errors(page)}
 
 
 def mark_best(values: Sequence[float], comparable: bool, sign: int = 1, digits: int = 2) -> list[tuple[float, bool]]:

@@ -10,10 +10,8 @@ from unweave.report.views import SweepView
 
 
 def context(sweep: SweepView) -> dict[str, Any]:
-    return {
-        "scores": [short_title(name) for name in sweep.scores],
-        "columns": [_column(sweep, name) for name in sweep.scores],
-    }
+    titles = [short_title(name) for name in sweep.scores]
+    return {"scores": titles, "columns": [_column(sweep, name) for name in sweep.scores]}
 
 
 def _column(sweep: SweepView, score: str) -> dict[tuple[str, str], dict[str, Any]]:
