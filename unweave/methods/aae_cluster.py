@@ -9,7 +9,7 @@ from unweave.errors import check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder
 from unweave.nn.discriminator import Discriminator
-from unweave.nn.heads import HEAD_NOISE, HEAD_OPTIMIZERS, HEAD_PHASES, batch_heads, heads, heads_adversarial_losses
+from unweave.nn.heads import HEAD_NOISE, batch_heads, heads, heads_adversarial_losses
 from unweave.nn.settings import BatchNormed, LikelihoodName, Net, StyleLatents
 
 
@@ -37,8 +37,12 @@ class AAECluster(Method):
         "encoder": ("autoencoder.encoder",),
     }
     objective = "recon"
-    phases = HEAD_PHASES
-    optimizer_defaults = HEAD_OPTIMIZERS
+    phases = {"reconstruction": ("model",), "regularisation": ("discriminators", "encoder")}
+    optimizer_defaults = {
+        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
+        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+    }
 
     def __init__(
         self,

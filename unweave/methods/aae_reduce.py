@@ -13,9 +13,6 @@ from unweave.nn.conditional import class_count
 from unweave.nn.discriminator import Discriminator
 from unweave.nn.heads import (
     HEAD_NOISE,
-    HEAD_OPTIMIZERS,
-    HEAD_PHASES,
-    LABEL_PHASES,
     Heads,
     batch_heads,
     classification_loss,
@@ -49,8 +46,17 @@ class AAEReduce(Method):
         "encoder": ("autoencoder.encoder",),
         "classifier": ("autoencoder.encoder",),
     }
-    phases = LABEL_PHASES
-    optimizer_defaults = HEAD_OPTIMIZERS
+    phases = {
+        "reconstruction": ("model",),
+        "regularisation": ("discriminators", "encoder"),
+        "classification": ("classifier",),
+    }
+    optimizer_defaults = {
+        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
+        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
+    }
     prior = "places"  # a code is normal around the head of its class
     objective = "recon"
 
@@ -74,7 +80,7 @@ class AAEReduce(Method):
             self.needs = ("x", "labelled", "labels")
         else:
             self.players = {p: parts for p, parts in self.players.items() if p != "classifier"}
-            self.phases = HEAD_PHASES
+            self.phases = {p: players for p, players in self.phases.items() if p != "classification"}
         self.noise = {**HEAD_NOISE, "input": normal("B", *data.shape)}
         self.autoencoder = AutoEncoder(data.shape, latents, net, likelihood)
         encoder = build_networks(net, data.shape, latents + self.clusters)[0]  # of both heads

@@ -12,8 +12,6 @@ from unweave.nn.conditional import class_count
 from unweave.nn.discriminator import Discriminator
 from unweave.nn.heads import (
     HEAD_NOISE,
-    HEAD_OPTIMIZERS,
-    LABEL_PHASES,
     batch_heads,
     classification_loss,
     heads,
@@ -43,8 +41,17 @@ class AAESemi(Method):
         "encoder": ("autoencoder.encoder",),
         "classifier": ("autoencoder.encoder",),
     }
-    phases = LABEL_PHASES
-    optimizer_defaults = HEAD_OPTIMIZERS
+    phases = {
+        "reconstruction": ("model",),
+        "regularisation": ("discriminators", "encoder"),
+        "classification": ("classifier",),
+    }
+    optimizer_defaults = {
+        "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
+        "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
+        "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
+    }
 
     def __init__(
         self,

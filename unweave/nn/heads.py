@@ -6,7 +6,7 @@ of a variational encoder, is not used.
 Shape letters: B batch, Z style, Y classes, C channels, H height, W width.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,6 @@ from unweave.ops.partial_labels import cross_entropy, zero_one_loss
 from unweave.ops.priors import one_hot_sample
 
 HEAD_NOISE: dict[str, Noise] = {"prior": normal("B", "Z"), "place": uniform("B", 1)}
-HEAD_PHASES = {"reconstruction": ("model",), "regularisation": ("discriminators", "encoder")}
-LABEL_PHASES = {**HEAD_PHASES, "classification": ("classifier",)}  # for methods with labels
-HEAD_OPTIMIZERS: dict[str, dict[str, Any]] = {
-    "model": {"lr": 1e-4, "sgd": {"lr": 0.01, "momentum": 0.9}},
-    "discriminators": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-    "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
-    "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},  # only with labels
-}
 
 
 class Heads(NamedTuple):
