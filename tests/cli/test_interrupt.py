@@ -27,13 +27,15 @@ COMMANDS = {
 def run(capsys, monkeypatch):
     """Return a function that runs a command and returns its exit code and its standard error."""
     monkeypatch.setitem(studies.STUDIES, "tiny", TINY)
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job of a shell
 
     def call(words):
         monkeypatch.setattr(sys, "argv", ["unweave", *words])
         code = run_command(lambda: app(words, standalone_mode=False))
         return code, capsys.readouterr().err
 
-    return call
+    yield call
+    signal.signal(signal.SIGINT, inherited)
 
 
 def weights(folder):
