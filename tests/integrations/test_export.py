@@ -117,7 +117,7 @@ def broken_png():
 def test_an_unreadable_file_writes_nothing(tmp_path, pixels, content):
     good, bad, out = saved(tmp_path / "a.png", pixels), tmp_path / "b.png", tmp_path / "new" / "codes.npz"
     bad.write_bytes(content)
-    with pytest.raises(UserError, match="b.png' cannot be read"):
+    with raises("images", value=str(bad)):
         encode_files(model(GREY), [good, bad], out)
     assert not out.parent.exists()
 
@@ -133,7 +133,7 @@ def test_nothing_to_read(tmp_path, pixels):
 def test_out_cannot_be_written(tmp_path, pixels):
     good = saved(tmp_path / "a.png", pixels)
     for out in (tmp_path, good / "codes.npz"):
-        with pytest.raises(UserError, match="cannot be written"):
+        with raises("out", value=str(out)):
             encode_files(model(GREY), [good], out)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
 
@@ -232,6 +232,6 @@ def test_an_unknown_format(tmp_path):
 @pytest.mark.parametrize("absent", ["onnx", "onnxscript"])
 def test_onnx_without_its_packages(tmp_path, monkeypatch, absent):
     monkeypatch.setitem(sys.modules, absent, None)  # what import finds for a package that cannot be imported
-    with pytest.raises(UserError, match=rf"package {absent} .*'unweave\[onnx\]'"):
+    with pytest.raises(UserError, match=rf"{absent} .*'unweave\[onnx\]'"):
         export(model(GREY), tmp_path / "e.onnx", "onnx")
     assert not list(tmp_path.iterdir())
