@@ -33,7 +33,7 @@ def unweave(capsys, *words):
     return stop.value.code or 0, said.out, said.err
 
 
-def test_300_mixed_pictures_train_in_one_command(tmp_path, capsys):
+def test_300_mixed_images_train_in_one_command(tmp_path, capsys):
     table = mixed_folder(tmp_path / "pictures", 300)
     run = tmp_path / "run"
     words = ["train", "beta_vae", "--data", tmp_path / "pictures", "--factors", table, "--size", "32", *TINY]
@@ -57,7 +57,7 @@ def test_300_mixed_pictures_train_in_one_command(tmp_path, capsys):
     assert code == 2 and mentions(err, "300", "299") and err.count("\n") == 1
 
 
-def test_options_reach_the_pictures(tmp_path, capsys):
+def test_options_determine_the_images(tmp_path, capsys):
     for number in range(4):
         save_image(draw_image(40, 20), tmp_path / "p" / f"{number}", "RGB")
     words = ["train", "vae", "--data", tmp_path / "p", "--size", "16", "--fit", "pad", "--channels", "gray", *TINY]
@@ -66,7 +66,7 @@ def test_options_reach_the_pictures(tmp_path, capsys):
     assert (options["size"], options["fit"], options["channels"]) == (16, "pad", "gray")
 
 
-def test_without_factors_up_to_the_report_and_back_to_the_pictures(tmp_path, capsys):
+def test_images_without_factors_are_trained_reported_and_encoded(tmp_path, capsys):
     for number in range(6):
         image = draw_image(40, 20, colour=(number * 40, 0, 0))
         save_image(image, tmp_path / "p" / f"{number}", "RGBA" if number else "I;16")

@@ -40,7 +40,7 @@ def test_two_columns_are_named_and_one_is_proposed(said, method):
     "cell, fault",
     [("cat", "always 'cat'"), ("", "no values")],
 )
-def test_a_column_that_is_no_factor_is_named_with_what_is_wrong(said, cell, fault):
+def test_a_column_that_is_not_a_factor_is_named_with_the_reason(said, cell, fault):
     line = said("kind", lambda n: cell)
     assert "'kind'" in line and fault in line and "--factors" not in line
     line = said("kind,size", lambda n: f"{cell},{n % 3}", supervision="labels(factors=['kind'])")

@@ -123,7 +123,7 @@ def test_command(tmp_path):
     assert again.exit_code == 0 and mentions(again.output, "1697", "100")
 
 
-def test_the_table_a_run_learned_from_is_not_written_over(tmp_path, monkeypatch, capsys):
+def test_the_label_table_of_a_run_is_not_overwritten(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "in").mkdir()
     for number in range(8):

@@ -16,7 +16,7 @@ CONTENT = np.eye(5)[CLASSES] @ rng.normal(size=(5, 3)) + 0.5 * rng.normal(size=(
 STYLE = rng.normal(size=(900, 4))
 
 
-def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
+def test_leakage_is_the_test_accuracy_of_a_logistic_regression():
     found = content_leakage(CONTENT, STYLE, CLASSES, seed=3)
     train = train_rows(CLASSES, 3)
     for codes, ours in ((CONTENT, found.content), (STYLE, found.style)):

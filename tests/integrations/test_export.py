@@ -61,7 +61,7 @@ def test_other_sizes_are_averaged(tmp_path, pixels):
     assert np.allclose(read_image(large, GREY)[0], pixels / 255, atol=1e-6)
 
 
-def test_what_is_transparent_is_black(tmp_path, pixels):
+def test_transparent_pixels_are_black(tmp_path, pixels):
     clear = np.full((8, 8, 4), 255, np.uint8)
     clear[:4, :, 3] = 0
     for name, mode in (("a", "RGBA"), ("b", "LA"), ("c", "P")):
@@ -164,7 +164,7 @@ np.savez("codes.npz", **codes)
     "format, shape, method, net",
     [("torch", GREY, "factor_vae", "small"), ("torch", (3, 5, 7), "vae", "mlp"), ("onnx", COLOUR, "beta_vae", "small")],
 )
-def test_the_encoder_runs_alone(tmp_path, format, shape, method, net):
+def test_the_exported_encoder_equals_encode(tmp_path, format, shape, method, net):
     trained, rng = model(shape, method, net), np.random.default_rng(0)
     path = export(trained, tmp_path / "deep" / f"encoder.{'pt2' if format == 'torch' else format}", format)
     images = {f"n{n}": rng.random((n, *shape), np.float32) for n in (1, 5)}
@@ -200,14 +200,14 @@ def test_no_path_of_this_machine_is_stored(exported):
         assert not any(place in str(node.meta) for node in program.graph.nodes)
 
 
-def test_the_model_itself_is_left_alone(exported):
+def test_export_does_not_change_the_model(exported):
     trained, _, _ = exported
     assert all(p is not None and p.device.type == "cpu" for p in trained.method.parameters())
     assert trained.decode(np.zeros((2, 3))).shape == (2, *GREY)
     assert set(trained.method.state_dict()) == set(model(GREY, "factor_vae").method.state_dict())
 
 
-def test_the_onnx_file_says_what_it_takes(exported):
+def test_the_onnx_file_declares_its_input(exported):
     session = onnxruntime.InferenceSession(exported[2])
     (images,), (codes,) = session.get_inputs(), session.get_outputs()
     assert images.name == "images" and images.shape[1:] == [*GREY] and isinstance(images.shape[0], str)

@@ -222,7 +222,7 @@ def test_invalid_groups_are_an_error_with_file_and_row(root, text, row, value):
     assert "groups.csv" in str(error.value) and row in str(error.value)
 
 
-def test_groups_beside_a_table_of_factors(root):
+def test_groups_together_with_a_table_of_factors(root):
     factors = table(root, "f.csv", "file,light,group\n" + "".join(f"a/{i}.png,{i},{i % 2}\n" for i in range(4)))
     groups = table(root, "groups.csv", GROUPS)
     with raises("groups", value=str(groups), accepted="given with a table without a factor 'group'"):
