@@ -88,3 +88,12 @@ def test_the_option_kinds_of_user_data_is_renamed(old):
     part = {"data": f"folder(path='p', kinds={kinds})"}
     renamed = {"data": f"folder(path='p', factor_types={kinds})"}
     assert migrate({**stored, "data_options": part})["data_options"] == renamed
+
+
+@pytest.mark.parametrize("lr", [None, 3e-4, "x0.5", "x linear(1, 0.01, 300)"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_the_optimizer_options_are_derived_from_the_settings_of_the_players(lr, optimizer):
+    cls = METHODS["aae_semi"]
+    old = {"method": "aae_semi", "arguments": {}, "hyper": {}, "data_options": {}, "checkpoint_every": 9}
+    config = migrate({**old, "optimizer": resolve_optimizers(cls, lr, 2.0, optimizer)})
+    assert resolve_optimizers(cls, config["lr"], config["clip"], config["optimizer"]) == config["optimizers"]
