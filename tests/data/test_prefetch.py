@@ -130,7 +130,7 @@ def test_a_step_may_run_before_the_first_batch_is_loaded(sets, held):
 
 
 def test_progress_of_the_device_cache(sets, monkeypatch):
-    monkeypatch.setattr(sys.modules["unweave.data.prefetch"], "_BLOCK", 100 * 3 * 16 * 16)
+    monkeypatch.setattr(sys.modules["unweave.data.prefetch"], "BLOCK", 100 * 3 * 16 * 16)
     calls = []
     with observe_progress(lambda *call: calls.append(call)):
         cached_M = device_cache(sets[1], 10**9, "cpu")

@@ -100,9 +100,9 @@ class OwnedTwice(TwoPhases):
 
 
 def test_each_parameter_has_one_owner():
-    with pytest.raises(TypeError, match="b belongs to no player of Unowned and is not frozen"):
+    with pytest.raises(TypeError, match="b .*Unowned"):
         initial_state(Unowned())
-    with pytest.raises(TypeError, match="a belongs to both a and b"):
+    with pytest.raises(TypeError, match="a .*b"):
         initial_state(OwnedTwice())
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import unweave as uw
+from tests.helpers.mentions import mentions
 from tests.helpers.raises import raises
 from unweave.cli import app
 from unweave.contract import Representation
@@ -81,7 +82,7 @@ def test_codes_are_encoded_once(run, monkeypatch):
     np.testing.assert_allclose(first.kl, again.kl)
 
 
-def test_codes_are_made_again_when_anything_they_depend_on_changes(run, monkeypatch):
+def test_stored_codes_are_replaced_if_anything_they_depend_on_changes(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
     model = load(run)
     evaluate(model, metrics=[], num_samples=100)
@@ -140,7 +141,7 @@ def test_quick_metrics_of_a_single_factor(run):
     result = evaluate(run, num_samples=100)  # digits have one factor, the digit
     quick = [name for name, metric in METRICS.items() if metric.quick and metric.factors < 2 and not metric.needs]
     assert list(result.scores) == quick
-    assert result.skipped["factor_vae"] == "it needs 2 factors that vary, and 1 do"
+    assert mentions(result.skipped["factor_vae"], "2 factors", "1")
     named = evaluate(run, metrics=["factor_vae"], num_samples=100)
     assert list(named.scores) == ["factor_vae"]
 
@@ -170,7 +171,7 @@ def test_missing_labels_of_a_data_set_are_missing_values():
     assert evaluate(what, data, metrics=["mig"]).scores["mig"] > 0.5
 
 
-def test_what_fits_predictors_is_tested_on_rows_of_its_own(run, monkeypatch):
+def test_metrics_with_predictors_are_tested_on_held_out_rows(run, monkeypatch):
     calls = counted_encodings(monkeypatch)
     result = evaluate(run, metrics=["sap"], num_samples=400)
     assert calls == [600] and result.rows == 400
@@ -194,7 +195,7 @@ def test_arrays_are_scored_like_the_functions():
     assert result.factor_names == ("a", "b", "c") and result.rows == 600
 
 
-def test_intervals_surround_their_scores_and_say_who_has_none():
+def test_intervals_contain_their_scores_and_missing_ones_are_listed():
     result = evaluate_arrays(CODES, FACTORS, metrics=[*COUNTED, "irs", "mcc", "factor_vae"], resamples=60)
     assert set(result.intervals) == {*COUNTED, "irs", "mcc"}
     for name, (low, high) in result.intervals.items():
@@ -286,7 +287,7 @@ def test_command_on_a_file(tmp_path, capsys):
 def test_command_on_a_run(run, capsys):
     code, out, err = unweave(capsys, "evaluate", run, "--rows", "100", "--device", "cpu")
     assert code == 0, err
-    assert "factor_vae is left out" in " ".join(out.split())
+    assert "factor_vae" in out
     assert {"scores.json", "heatmap.png", "codes.safetensors"} <= {p.name for p in run.iterdir()}
 
 
@@ -309,7 +310,7 @@ def test_bad_input_is_one_line_and_writes_no_files(words, names, tmp_path, capsy
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
-def test_few_known_factors_are_no_knowledge():
+def test_information_about_few_known_values_is_corrected_for_chance():
     """Codes at random and a hundred labels of 2,000: counting sees a quarter of the factor's entropy in each."""
     draw = np.random.default_rng(0)
     codes, factor = draw.standard_normal((2000, 20)), draw.integers(10, size=2000).astype(float)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.helpers.raises import raises
 from unweave.contract import Representation
-from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leakage, group_accuracy
+from unweave.evaluation.groups import content_leakage, group_accuracy, group_rows, train_rows
 
 rng = np.random.default_rng(0)
 CLASSES = rng.integers(0, 5, 900)
@@ -16,9 +16,9 @@ CONTENT = np.eye(5)[CLASSES] @ rng.normal(size=(5, 3)) + 0.5 * rng.normal(size=(
 STYLE = rng.normal(size=(900, 4))
 
 
-def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
+def test_leakage_is_the_test_accuracy_of_a_logistic_regression():
     found = content_leakage(CONTENT, STYLE, CLASSES, seed=3)
-    train = _train_rows(CLASSES, 3)
+    train = train_rows(CLASSES, 3)
     for codes, ours in ((CONTENT, found.content), (STYLE, found.style)):
         scaled = (codes - codes[train].mean(0)) / codes[train].std(0)
         theirs = LogisticRegression().fit(scaled[train], CLASSES[train]).score(scaled[~train], CLASSES[~train])
@@ -32,33 +32,25 @@ def test_leak_is_the_accuracy_of_a_logistic_regression_on_rows_of_their_own():
 
 
 def test_two_thirds_of_every_class_train():
-    train = _train_rows(CLASSES, 0)
+    train = train_rows(CLASSES, 0)
     for value in range(5):
         mine = value == CLASSES
         assert train[mine].sum() == mine.sum() * 2 // 3
-    assert (train != _train_rows(CLASSES, 1)).any()
-    assert _train_rows(np.array([0, 0, 1]), 0)[2]  # a class of one trains
+    assert (train != train_rows(CLASSES, 1)).any()
+    assert train_rows(np.array([0, 0, 1]), 0)[2]  # a class of one trains
     with raises("classes"):
-        _train_rows(np.arange(4), 0)
+        train_rows(np.arange(4), 0)
 
 
 def test_groups_are_of_one_class_and_one_side_and_have_no_member_twice():
-    train = _train_rows(CLASSES, 0)
-    together = _together(CLASSES, train, 4, 0)
+    train = train_rows(CLASSES, 0)
+    together = group_rows(CLASSES, train, 4, 0)
     assert together.shape == (900, 4)
     assert (together[:, 0] == np.arange(900)).all()
     assert (CLASSES[together] == CLASSES[:, None]).all()
     assert (train[together] == train[:, None]).all()
     assert all(len(set(row)) == 4 for row in together)
-    assert _together(CLASSES, train, 200, 0) is None  # no class has so many
-
-
-def test_ranks_number_the_rows_of_each_key():
-    rank, count = _ranks(CLASSES, 5)
-    for value in range(5):
-        mine = value == CLASSES
-        assert sorted(rank[mine]) == list(range(mine.sum()))
-        assert (count[mine] == mine.sum()).all()
+    assert group_rows(CLASSES, train, 200, 0) is None  # no class has so many
 
 
 class Noisy(HalvesData):

@@ -41,14 +41,14 @@ def by_integration(run, images):
 
 
 @pytest.mark.parametrize(("method", "lr"), [("vae", 1e-3), ("aae", "x10")])
-def test_it_is_the_integral_over_codes(tmp_path, method, lr):
+def test_the_estimate_is_the_integral_over_codes(tmp_path, method, lr):
     run = trained(method, tmp_path, likelihood="gaussian", steps=40, lr=lr)
     images = run.data.images(sample_indices(run.data, 4, 0))
     found = marginal_nll(run, run.data, num_samples=4, chains=60, steps=60)
     assert torch.allclose(found, -by_integration(run, images), atol=0.3)
 
 
-def test_more_chains_lose_less(tmp_path):
+def test_more_chains_have_a_smaller_bias(tmp_path):
     run = trained("vae", tmp_path, likelihood="gaussian", steps=100, lr=1e-3)
     one, many = (marginal_nll(run, run.data, num_samples=50, chains=n, steps=2).mean() for n in (1, 32))
     assert many < one

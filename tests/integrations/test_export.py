@@ -61,7 +61,7 @@ def test_other_sizes_are_averaged(tmp_path, pixels):
     assert np.allclose(read_image(large, GREY)[0], pixels / 255, atol=1e-6)
 
 
-def test_what_is_transparent_is_black(tmp_path, pixels):
+def test_transparent_pixels_are_black(tmp_path, pixels):
     clear = np.full((8, 8, 4), 255, np.uint8)
     clear[:4, :, 3] = 0
     for name, mode in (("a", "RGBA"), ("b", "LA"), ("c", "P")):
@@ -117,7 +117,7 @@ def broken_png():
 def test_an_unreadable_file_writes_nothing(tmp_path, pixels, content):
     good, bad, out = saved(tmp_path / "a.png", pixels), tmp_path / "b.png", tmp_path / "new" / "codes.npz"
     bad.write_bytes(content)
-    with pytest.raises(UserError, match="b.png' cannot be read"):
+    with raises("images", value=str(bad)):
         encode_files(model(GREY), [good, bad], out)
     assert not out.parent.exists()
 
@@ -133,7 +133,7 @@ def test_nothing_to_read(tmp_path, pixels):
 def test_out_cannot_be_written(tmp_path, pixels):
     good = saved(tmp_path / "a.png", pixels)
     for out in (tmp_path, good / "codes.npz"):
-        with pytest.raises(UserError, match="cannot be written"):
+        with raises("out", value=str(out)):
             encode_files(model(GREY), [good], out)
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]
 
@@ -164,7 +164,7 @@ np.savez("codes.npz", **codes)
     "format, shape, method, net",
     [("torch", GREY, "factor_vae", "small"), ("torch", (3, 5, 7), "vae", "mlp"), ("onnx", COLOUR, "beta_vae", "small")],
 )
-def test_the_encoder_runs_alone(tmp_path, format, shape, method, net):
+def test_the_exported_encoder_equals_encode(tmp_path, format, shape, method, net):
     trained, rng = model(shape, method, net), np.random.default_rng(0)
     path = export(trained, tmp_path / "deep" / f"encoder.{'pt2' if format == 'torch' else format}", format)
     images = {f"n{n}": rng.random((n, *shape), np.float32) for n in (1, 5)}
@@ -200,14 +200,14 @@ def test_no_path_of_this_machine_is_stored(exported):
         assert not any(place in str(node.meta) for node in program.graph.nodes)
 
 
-def test_the_model_itself_is_left_alone(exported):
+def test_export_does_not_change_the_model(exported):
     trained, _, _ = exported
     assert all(p is not None and p.device.type == "cpu" for p in trained.method.parameters())
     assert trained.decode(np.zeros((2, 3))).shape == (2, *GREY)
     assert set(trained.method.state_dict()) == set(model(GREY, "factor_vae").method.state_dict())
 
 
-def test_the_onnx_file_says_what_it_takes(exported):
+def test_the_onnx_file_declares_its_input(exported):
     session = onnxruntime.InferenceSession(exported[2])
     (images,), (codes,) = session.get_inputs(), session.get_outputs()
     assert images.name == "images" and images.shape[1:] == [*GREY] and isinstance(images.shape[0], str)
@@ -232,6 +232,6 @@ def test_an_unknown_format(tmp_path):
 @pytest.mark.parametrize("absent", ["onnx", "onnxscript"])
 def test_onnx_without_its_packages(tmp_path, monkeypatch, absent):
     monkeypatch.setitem(sys.modules, absent, None)  # what import finds for a package that cannot be imported
-    with pytest.raises(UserError, match=rf"package {absent} .*'unweave\[onnx\]'"):
+    with pytest.raises(UserError, match=rf"{absent} .*'unweave\[onnx\]'"):
         export(model(GREY), tmp_path / "e.onnx", "onnx")
     assert not list(tmp_path.iterdir())

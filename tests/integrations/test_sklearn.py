@@ -102,7 +102,7 @@ def test_the_random_state_decides(digits):
     assert not np.allclose(codes[0], codes[2]) and not np.allclose(codes[3], codes[4])
 
 
-def test_training_leaves_torchs_random_numbers_alone(digits):
+def test_training_does_not_use_torchs_global_generator(digits):
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
     small().fit(digits[0][:20])

@@ -139,7 +139,7 @@ def test_loss_is_the_weighted_sum_over_samples():
     torch.testing.assert_close(c.out().logs["labelled"], torch.stack(labelled).mean())
 
 
-def test_more_samples_where_they_differ():
+def test_the_default_number_of_samples_depends_on_the_graph():
     assert Case().method.samples == 1 and Case(graph=AFTER).method.samples == 8
     pair = {"graph": "q(i|x) q(y|x,i); p(x|i,y); labels: i, y", "labels": (2, CLASSES), "classes": [[-1, 0]] * BATCH}
     assert Case(**pair).method.samples == 1 and Case(**pair, discrete="relaxed").method.samples == 8

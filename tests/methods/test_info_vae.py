@@ -97,7 +97,7 @@ def test_alpha_1_lambda_1_with_a_discriminator_is_the_aae(case):
         torch.testing.assert_close(a, b)
 
 
-def test_only_the_adversary_has_a_discriminator(case):
+def test_only_the_adversarial_divergence_has_a_discriminator(case):
     for divergence in DIVERGENCES:
         method = case(InfoVAE, divergence=divergence).method
         players = {"model", "discriminator"} if divergence == "adversarial" else {"model"}

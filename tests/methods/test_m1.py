@@ -97,7 +97,7 @@ def test_the_representation_is_the_vaes_with_classes(batch):
     assert theirs.classify is None
 
 
-def test_few_labels_tell_the_digits(tmp_path):
+def test_few_labels_are_enough_to_classify_the_digits(tmp_path):
     options = dict(steps=300, batch=32, lr=2e-3, latents=10, net="small", out=tmp_path / "run", device="cpu")
     run = uw.train("m1", "digits(size=16)", supervision="labels(n=100, balanced=True)", **options)
     assert isinstance(run.method, M1Classifier)

@@ -169,7 +169,7 @@ def test_binary_images_are_drawn_with_the_grey_value_as_chance():
     assert case.out().losses["model"] != grey.out(**{n: getattr(case.batch, n) for n in sure}).losses["model"]
 
 
-def test_few_labels_tell_the_digits(tmp_path):
+def test_few_labels_are_enough_to_classify_the_digits(tmp_path):
     digits = uw.load_data("digits")
     options = dict(steps=250, batch=32, lr=2e-3, latents=10, out=tmp_path / "run", device="cpu")
     run = uw.train("m2", digits, supervision="labels(n=100, balanced=True)", **options)

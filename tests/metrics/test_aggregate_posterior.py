@@ -22,7 +22,7 @@ def test_mmd_is_that_of_the_training_objective_whatever_the_blocks(monkeypatch):
     prior = torch.as_tensor(np.random.default_rng(4).standard_normal((70, 3)))
     expected = float(unbiased_mmd(torch.as_tensor(codes), prior, inverse_multiquadratic))
     assert prior_mmd(codes, seed=4) == pytest.approx(expected, abs=1e-6)
-    monkeypatch.setattr(aggregate_posterior, "_BLOCK", 16)
+    monkeypatch.setattr(aggregate_posterior, "BLOCK", 16)
     assert prior_mmd(torch.as_tensor(codes), seed=4) == pytest.approx(expected, abs=1e-6)
 
 
@@ -40,7 +40,7 @@ def test_mmd_grows_with_the_distance():
 
 def test_mmd_of_many_codes_takes_little_memory():
     codes = normal(3000, 5)
-    tracemalloc.start()  # numpy; torch's blocks are bounded by _BLOCK
+    tracemalloc.start()  # numpy; torch's blocks are bounded by BLOCK
     prior_mmd(codes)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -60,7 +60,7 @@ def test_redundant_and_constant_codes_have_a_value():
 
 def test_covariance_is_that_of_numpy_however_it_is_cut(monkeypatch):
     np.testing.assert_allclose(covariance(CODES), np.cov(CODES.T))
-    monkeypatch.setattr("unweave.metrics.correlation._CHUNK", 7)
+    monkeypatch.setattr("unweave.metrics.correlation.CHUNK", 7)
     np.testing.assert_allclose(covariance(CODES), np.cov(CODES.T))
 
 

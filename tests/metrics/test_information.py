@@ -204,7 +204,7 @@ def test_group_mig_follows_its_equation():
     assert group_mig_score(codes, factors, code_groups, factor_groups) == pytest.approx(np.mean(expected))
 
 
-def test_a_factor_of_no_group_is_left_out():
+def test_a_factor_without_a_group_is_left_out():
     factors = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])
     assert group_mig_score(factors[:, :2], factors, ["a", "b"], ["a", "b", None]) == pytest.approx(1.0)
     assert group_mig_score(factors[:, :2], factors, ["a", "b"], ["a", "b", "b"]) == pytest.approx(2 / 3)

@@ -9,7 +9,7 @@ import torch
 
 from tests.helpers.raises import raises
 from unweave.metrics.inputs import classes, read_table
-from unweave.metrics.irs import _spread, _spread_on_device, irs_score, robustness
+from unweave.metrics.irs import irs_score, robustness, spread, spread_on_device
 
 STORED = Path(__file__).parents[1] / "golden"
 CASES = json.loads((STORED / "information.json").read_text())["cases"]
@@ -60,7 +60,7 @@ def test_constant_codes_do_not_count(constant):
 
 def test_a_large_table_is_read_in_parts(monkeypatch):
     whole = irs_score(CODES, FACTORS)
-    monkeypatch.setattr("unweave.metrics.irs._GATHERED", 1)
+    monkeypatch.setattr("unweave.metrics.irs.GATHERED", 1)
     assert irs_score(CODES, FACTORS) == pytest.approx(whole, abs=1e-12)
 
 
@@ -85,6 +85,6 @@ def test_spread_does_not_depend_on_the_device(quantile):
     table = read_table(np.column_stack([factors + rng.normal(size=(500, 2)), rng.normal(size=500)]), factors)
     for k in range(2):
         rows, labels = classes(table, k)
-        host = _spread(table.codes, np.arange(3), rows, labels, quantile)
-        device = _spread_on_device(torch.from_numpy(table.codes.T.copy()), rows, labels, quantile)
+        host = spread(table.codes, np.arange(3), rows, labels, quantile)
+        device = spread_on_device(torch.from_numpy(table.codes.T.copy()), rows, labels, quantile)
         np.testing.assert_allclose(device, host, rtol=1e-12)

@@ -34,7 +34,7 @@ def test_as_by_brute_force_and_in_blocks(distance, monkeypatch):
     codes = rng.normal(size=(81, 3)) + classes[:, None] % 5 / 2
     expected = brute(codes, classes, distance)
     assert recall_at_1(codes, classes, distance=distance) == pytest.approx(expected)
-    monkeypatch.setattr(retrieval, "_BLOCK", 81 * 7)
+    monkeypatch.setattr(retrieval, "BLOCK", 81 * 7)
     assert recall_at_1(codes, classes, distance=distance) == pytest.approx(expected)
     assert public(torch.from_numpy(codes), torch.from_numpy(classes), distance=distance) == pytest.approx(expected)
     assert recall_at_1(codes, [f"c{c}" for c in classes], distance=distance) == pytest.approx(expected)

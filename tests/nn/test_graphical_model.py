@@ -134,7 +134,7 @@ def test_faces_of_which_some_is_known():
         torch.testing.assert_close(found.log_w_B[row], sum(known, torch.zeros(()).double()))
 
 
-def test_rows_do_not_know_of_each_other():
+def test_rows_are_independent_of_each_other():
     """The estimate of a row does not depend on the other rows."""
     c = Case(PAIR, (2, 3))
     eps = c.draw(torch.randn, 1, 2, 2)
@@ -221,13 +221,13 @@ def test_sampled_classes_pass_gradients_on():
         assert grad.isfinite().all() and grad.abs().sum() > 0
 
 
-def test_where_the_divergence_has_a_closed_form():
+def test_closed_form_divergences():
     assert all(Case(FACES, (2, 3)).model.exact.values())
     assert Case(PAIR, (2, 3)).model.exact == {"i": False, "l": True, "z": True}
     assert Case("q(z|x) q(c|z); p(x|z) p(z|c); labels: c; z: normal", (2,)).model.exact == {"z": False, "c": True}
 
 
-def test_samples_that_are_worth_it():
+def test_the_best_number_of_samples_depends_on_the_graph():
     apart = read_graph("q(i|x) q(l|x) q(s|l,i); p(x|i,l,s); labels: i, l; s: normal", (2, 3), 2)
     for discrete, pair in (("enumerate", 1), ("relaxed", 8)):  # a label that is unknown is drawn only if relaxed
         assert best_samples(read_graph(PAIR, (2, 3), 2), discrete) == pair

@@ -50,7 +50,7 @@ def test_a_batch_of_a_normed_encoder_and_its_state_by_name():
     assert not torch.equal(found.logits_BY, heads(auto, x, 2).logits_BY)  # those are by averages still at 0 and 1
 
 
-def test_an_encoder_without_norms_says_of_a_batch_what_it_says_of_each():
+def test_codes_do_not_depend_on_the_batch_without_batch_norm():
     auto, x = AutoEncoder((1, 8, 8), 5, "small", "bernoulli"), torch.rand(4, 1, 8, 8)
     auto.encoder = BatchNormEncoder(auto.encoder, hidden=False)
     found, state = batch_heads(auto, x, 2)

@@ -13,7 +13,7 @@ def test_features_are_of_the_gaussian_kernel():
     assert machine(z).tolist() == torch.zeros(6, 3).tolist()  # no opinion before training
 
 
-def test_centres_that_coincide_are_no_trouble():
+def test_coinciding_centres_have_finite_features():
     machine = KernelMachine(torch.ones(50, 4), 2, width=2.0)
     features = machine.features(torch.ones(3, 4))
     assert features.isfinite().all()

@@ -45,7 +45,7 @@ def test_the_weights_have_no_bias():
     assert (found - true).abs().max() < 0.15 and (true - one).mean() > 0.5
 
 
-def test_without_the_way_between_it_is_importance_sampling_from_the_prior():
+def test_one_step_is_importance_sampling_from_the_prior():
     """One temperature: the weight of a chain is the likelihood at its initial position."""
     log_likelihood, x_BX, _ = linear_gaussian(1.0)
     weights = annealed_log_weights(lambda z: log_likelihood(z, x_BX), (5, 3), KEY, steps=1)
@@ -54,7 +54,7 @@ def test_without_the_way_between_it_is_importance_sampling_from_the_prior():
     assert torch.allclose(weights, log_likelihood(starts[0], x_BX))
 
 
-def test_longer_chains_are_closer():
+def test_longer_chains_have_a_smaller_error():
     """For a narrow posterior, sampling from the prior is wrong by nats."""
     errors = []
     for steps in (1, 10, 200):
@@ -72,7 +72,7 @@ def test_temperatures_go_from_0_to_1():
     assert betas[0] == 0.0 and betas[-1] == 1.0 and (betas.diff() > 0).all()
 
 
-def test_a_chain_that_falls_off_stays_where_it_was():
+def test_transitions_to_nan_are_rejected():
     """Transitions to positions with a NaN likelihood are rejected."""
     weights = annealed_log_weights(lambda z: torch.log(1.0 - z.square().sum(1) / 25.0), (64, 2), KEY, steps=50)
     assert weights.isfinite().all()

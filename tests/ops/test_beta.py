@@ -25,7 +25,7 @@ def test_values_are_those_of_scipy(a, b):
     assert betainc(a, b, torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist() == [0.0, 1.0]
 
 
-def test_near_one_what_is_left_counts():
+def test_values_near_one_keep_their_precision():
     """In single precision 1 - x keeps three digits of 1e-4; given as it is, the derivative keeps seven."""
     rest = torch.tensor([1.2345678e-4])
     x = (1 - rest).requires_grad_()

@@ -52,7 +52,7 @@ def test_every_run_can_be_trained(name, scale, data_of):
 
 
 @pytest.mark.parametrize(("name", "scale"), BOTH)
-def test_rows_and_folders_tell_runs_apart(name, scale):
+def test_runs_have_different_rows_and_folders(name, scale):
     study = STUDIES[name]
     runs = study.runs(scale)
     folders = [folder_name(study, run) for run in runs]

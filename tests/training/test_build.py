@@ -10,7 +10,7 @@ from unweave.training.build import matmul_precision
 
 
 @pytest.mark.parametrize("precision, products, convolutions", [("float32", "highest", False), ("tf32", "high", True)])
-def test_rounding_is_as_asked_and_then_as_before(precision, products, convolutions):
+def test_precision_is_set_and_restored(precision, products, convolutions):
     before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     with pytest.raises(KeyboardInterrupt), matmul_precision(precision):
         assert torch.get_float32_matmul_precision() == products
@@ -32,7 +32,7 @@ def test_a_rate_is_for_all_players_and_a_factor_keeps_their_proportions():
     assert falling["encoder"] == pytest.approx((3e-5, 1.5e-5, 900, 0))
 
 
-def test_gradient_descent_has_the_papers_rates_or_those_given():
+def test_sgd_has_the_papers_learning_rates_or_the_given_ones():
     found = resolve_optimizers(METHODS["aae_semi"], None, 2.0, "sgd")
     assert found["model"] == {"lr": 0.01, "momentum": 0.9, "clip": 2.0}
     assert found["encoder"] == found["discriminators"] == {"lr": 0.1, "momentum": 0.1, "clip": 2.0}
@@ -40,12 +40,12 @@ def test_gradient_descent_has_the_papers_rates_or_those_given():
 
 
 @pytest.mark.parametrize("lr", [None, "x0.1"])
-def test_gradient_descent_without_a_rate_is_refused(lr):
+def test_sgd_without_a_learning_rate_is_refused(lr):
     with raises("lr", value=lr):
         resolve_optimizers(METHODS["vae"], lr, 0.0, "sgd")
 
 
 @pytest.mark.parametrize("lr", ["x-1", "xlinear(1, -1, 5)", "xx", "x"])
-def test_a_factor_that_is_none(lr):
+def test_an_invalid_learning_rate_factor(lr):
     with raises("lr"):
         parse_rate("lr", lr)

@@ -40,7 +40,7 @@ def test_a_grid_is_every_combination_with_every_seed():
 
 
 @pytest.mark.parametrize("strategy", ["batched", "loop"])
-def test_each_run_ends_as_the_folder_it_would_have_alone(tmp_path, strategy):
+def test_each_run_of_a_fleet_writes_the_folder_of_a_single_run(tmp_path, strategy):
     grid = expand({"beta": [1.0, 8.0]}, [0, 1])
     done = fit([{**QUICK, **run} for run in grid], out=tmp_path / "fleet", strategy=strategy)
     names = sorted(p.name for p in (tmp_path / "fleet").iterdir())
@@ -57,7 +57,7 @@ def test_each_run_ends_as_the_folder_it_would_have_alone(tmp_path, strategy):
             assert mine == pytest.approx(its, rel=1e-4, abs=1e-4)
 
 
-def test_a_fleet_of_one_sums_as_a_fleet_of_many(tmp_path):
+def test_a_fleet_of_one_equals_a_replica_of_a_larger_fleet(tmp_path):
     """Trained by the same strategy, a run does not depend on how many are trained beside it."""
     runs = [{**QUICK, "seed": seed} for seed in range(3)]
     alone = fit(runs[1:2], out=tmp_path / "one", strategy="batched")
@@ -71,7 +71,7 @@ def test_runs_of_different_shapes_train_in_one_call(tmp_path):
     assert [t.representation.latents for t in done] == [3, 5, 5]
 
 
-def test_gradient_descent_together_is_gradient_descent_alone(tmp_path):
+def test_sgd_in_a_fleet_equals_sgd_of_single_runs(tmp_path):
     runs = [{**QUICK, "optimizer": "sgd", "lr": 1e-4 * (1 + seed), "seed": seed} for seed in (0, 1)]
     together = fit(runs, out=tmp_path / "two", strategy="batched")
     alone = uw.train(**runs[1], out=tmp_path / "one")

@@ -30,7 +30,7 @@ from unweave.data.storage.progress import progress_task
 from unweave.data.supervision.sampler import IMAGE_FIELDS, Sampler
 from unweave.ops.noise import fold
 
-_BLOCK = 64 << 20  # bytes copied to the device at once
+BLOCK = 64 << 20  # bytes copied to the device at once
 _CHUNK = 4 << 20  # bytes of the batches that a thread prepares at once
 
 
@@ -143,7 +143,7 @@ def device_cache(data: Dataset, limit: int, device: torch.device | str) -> Tenso
         return None
     cached_M = torch.empty(count, *first.shape[1:], dtype=first.dtype, device=device)
     with progress_task(f"{data.name}: copying images to {device}", count, " images") as update:
-        for start in range(0, count, step := max(1, _BLOCK // first.nbytes)):
+        for start in range(0, count, step := max(1, BLOCK // first.nbytes)):
             part_B = torch.arange(start, min(start + step, count))
             cached_M[start : start + len(part_B)] = data.rows(part_B)
             update(start + len(part_B))

@@ -63,7 +63,7 @@ def content_leakage(codes_content: Any, codes_style: Any, classes: Any, seed: in
     for name, codes in zip(("codes_content", "codes_style"), both, strict=True):
         if codes.ndim != 2 or len(codes) != len(labels_N):
             raise array_error(name, f"shape {codes.shape}", f"an array [rows, codes] of {len(labels_N)} rows")
-    train_N = _train_rows(labels_N, seed)
+    train_N = train_rows(labels_N, seed)
     content, style = (_accuracy(codes, labels_N, train_N) for codes in both)
     return ContentLeakage(content, style, _chance(labels_N, train_N))
 
@@ -100,7 +100,7 @@ def group_accuracy(
     single_NZ = _encoded(what.require("encode"), found, np.arange(len(found.labels_N))[:, None])
     accuracies = {1: _accuracy(single_NZ[:, content], found.labels_N, found.train_N)} if 1 in members else {}
     for count in [m for m in members if m > 1 and what.encode_group is not None]:
-        together_NM = _together(found.labels_N, found.train_N, count, seed)
+        together_NM = group_rows(found.labels_N, found.train_N, count, seed)
         if together_NM is not None:
             joined_NZ = _encoded(what.require("encode_group"), found, together_NM)
             accuracies[count] = _accuracy(joined_NZ[:, content], found.labels_N, found.train_N)
@@ -118,7 +118,7 @@ def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: i
     if not 2 <= count <= MOST_CLASSES:
         raise invalid("data", f"{count} classes of groups", f"a data set with 2 to {MOST_CLASSES} classes of groups")
     origin_N = np.repeat(np.arange(len(sets)), [len(index) for index, _ in drawn])
-    train_N = _train_rows(labels_N, seed) if test is None else origin_N == 0
+    train_N = train_rows(labels_N, seed) if test is None else origin_N == 0
     return _Rows(sets, origin_N, np.concatenate([index for index, _ in drawn]), labels_N, train_N)
 
 
@@ -143,7 +143,7 @@ def _ranks(key_N: Indices, seed: int) -> tuple[Indices, Indices]:
     return rank_N, counts[key_N]
 
 
-def _train_rows(labels_N: Indices, seed: int) -> np.ndarray:
+def train_rows(labels_N: Indices, seed: int) -> np.ndarray:
     """Return which rows are train rows, two thirds of each class [N]."""
     rank_N, count_N = _ranks(labels_N, seed)
     train_N = rank_N < np.maximum(1, np.floor(TRAIN_SHARE * count_N))
@@ -152,7 +152,7 @@ def _train_rows(labels_N: Indices, seed: int) -> np.ndarray:
     return train_N
 
 
-def _together(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) -> np.ndarray | None:
+def group_rows(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) -> np.ndarray | None:
     """Return groups of `count` rows of the same class and split, the row itself first [N, M]; None if too few."""
     key_N = 2 * labels_N + train_N
     rank_N, size_N = _ranks(key_N, seed)

@@ -16,7 +16,7 @@ from unweave.metrics.inputs import Array, array_error, as_matrix
 from unweave.metrics.solvers.linear import standardize
 from unweave.ops.mmd import inverse_multiquadratic
 
-_BLOCK = 256  # rows compared at once; all pairs of 10,000 rows would need gigabytes
+BLOCK = 256  # rows compared at once; all pairs of 10,000 rows would need gigabytes
 _SMALLEST = 1e-12  # smaller variances are rounding errors
 
 
@@ -43,8 +43,8 @@ def _within(z_ND: Tensor) -> float:
 def _total(x_ND: Tensor, y_ND: Tensor) -> float:
     """Return the sum of the kernel over all pairs, computed block by block."""
     latents, total = x_ND.shape[1], torch.zeros((), dtype=torch.float64, device=x_ND.device)
-    for x_bD in x_ND.split(_BLOCK):
-        for y_bD in y_ND.split(_BLOCK):
+    for x_bD in x_ND.split(BLOCK):
+        for y_bD in y_ND.split(BLOCK):
             # Computed from differences, because products cancel for close rows.
             distance = torch.cdist(x_bD, y_bD, compute_mode="donot_use_mm_for_euclid_dist")
             total += inverse_multiquadratic(distance.square(), latents).sum(dtype=torch.float64)

@@ -19,7 +19,7 @@ from unweave.metrics.inputs import (
 from unweave.metrics.metric import Metric
 
 _SMALLEST = 1e-12  # smaller eigenvalues of a correlation matrix are rounding errors
-_CHUNK = 65_536  # rows centred at once
+CHUNK = 65_536  # rows centred at once
 
 
 def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", factor_types: FactorTypes = None) -> float:
@@ -73,8 +73,8 @@ def covariance(codes_ND: Floats) -> Floats:
     mean_D = codes_ND.mean(axis=0)
     constant = codes_ND.min(axis=0) == codes_ND.max(axis=0)
     total_DD = np.zeros((codes_ND.shape[1],) * 2)
-    for start in range(0, len(codes_ND), _CHUNK):
-        centred = np.where(constant, 0.0, codes_ND[start : start + _CHUNK] - mean_D)
+    for start in range(0, len(codes_ND), CHUNK):
+        centred = np.where(constant, 0.0, codes_ND[start : start + CHUNK] - mean_D)
         total_DD += centred.T @ centred
     return total_DD / max(len(codes_ND) - 1, 1)
 

@@ -28,7 +28,7 @@ from unweave.metrics.inputs import (
 from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import Device, is_cpu
 
-_GATHERED = 8_000_000  # numbers gathered at once: 64 MB
+GATHERED = 8_000_000  # numbers gathered at once: 64 MB
 
 
 class Robustness(NamedTuple):
@@ -85,9 +85,9 @@ def robustness(
         if factor_bins is not None and table.factor_types[k] == "discrete":
             labels = _binned(table.factors[rows, k], factor_bins)
         if codes_DN is None:
-            spread_DK[:, place] = _spread(table.codes, moving, rows, labels, quantile)
+            spread_DK[:, place] = spread(table.codes, moving, rows, labels, quantile)
         else:
-            spread_DK[:, place] = _spread_on_device(codes_DN, rows, labels, quantile)
+            spread_DK[:, place] = spread_on_device(codes_DN, rows, labels, quantile)
     return Robustness(moving, 1.0 - spread_DK / deviation_D[:, None], deviation_D)
 
 
@@ -101,8 +101,8 @@ def _by_value(rows: Indices, labels: Indices) -> list[Indices]:
     return np.split(rows[np.argsort(labels, kind="stable")], np.cumsum(np.bincount(labels))[:-1])
 
 
-def _spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile: float) -> Floats:
-    """Compute `_spread` with torch."""
+def spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile: float) -> Floats:
+    """Compute `spread` with torch."""
     by_value = _by_value(rows, labels)
     spread_D = codes_DN.new_zeros(len(codes_DN))
     for group in by_value:
@@ -114,10 +114,10 @@ def _spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile
     return (spread_D / len(by_value)).cpu().numpy()
 
 
-def _spread(codes_ND: Floats, moving: Indices, rows: Indices, labels: Indices, quantile: float) -> Floats:
+def spread(codes_ND: Floats, moving: Indices, rows: Indices, labels: Indices, quantile: float) -> Floats:
     """Return the quantile of the deviations from the mean within each value, averaged over the values, [D]."""
     by_value = _by_value(rows, labels)
-    step = max(1, _GATHERED // max(len(group) for group in by_value))
+    step = max(1, GATHERED // max(len(group) for group in by_value))
     spread_D = np.zeros(len(moving))
     for start in range(0, len(moving), step):
         part = moving[start : start + step]

@@ -33,7 +33,7 @@ from unweave.metrics.inputs import (
 from unweave.metrics.metric import Metric
 from unweave.ops.divergence import kl_standard, log_gaussian, log_standard
 
-_CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities computed at once
+CHUNK = {"cpu": 1 << 19, "cuda": 1 << 26}  # densities computed at once
 
 
 class Sampled(NamedTuple):
@@ -90,7 +90,7 @@ def log_mixture(drawn: Sampled, rows: Tensor | None = None, samples: Tensor | No
 
 def _parts(z_DS: Tensor, rows: int) -> Iterator[slice]:
     """Yield slices of the samples, so that a slice times the rows has at most a chunk of densities."""
-    step = max(1, _CHUNK.get(z_DS.device.type, 1 << 22) // rows)
+    step = max(1, CHUNK.get(z_DS.device.type, 1 << 22) // rows)
     return (slice(start, start + step) for start in range(0, z_DS.shape[1], step))
 
 

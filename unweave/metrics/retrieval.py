@@ -12,7 +12,7 @@ from torch import Tensor
 from unweave.errors import check_choice
 from unweave.metrics.inputs import Array, array_error, as_matrix
 
-_BLOCK = 1 << 24  # distances computed at once
+BLOCK = 1 << 24  # distances computed at once
 
 
 def recall_at_1(codes: Array, classes: ArrayLike | Tensor, *, distance: str = "euclidean") -> float:
@@ -33,7 +33,7 @@ def recall_at_1(codes: Array, classes: ArrayLike | Tensor, *, distance: str = "e
     if distance == "cosine":  # Euclidean distance of normalised codes has the same order
         length_N = np.linalg.norm(codes_ND, axis=1)
         codes_ND = codes_ND / np.where(length_N > 0, length_N, 1.0)[:, None]
-    rows = max(1, _BLOCK // len(codes_ND))
+    rows = max(1, BLOCK // len(codes_ND))
     blocks = (queries[start : start + rows] for start in range(0, len(queries), rows))
     return float(sum(_hits(codes_ND, labels_N, block).sum() for block in blocks) / len(queries))
 

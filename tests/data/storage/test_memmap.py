@@ -25,7 +25,7 @@ def test_rows_equal_those_of_the_file(store, rows):
 
 
 def test_a_system_without_madvise(store, monkeypatch):
-    monkeypatch.setattr(memmap, "_madvise", lambda: None)
+    monkeypatch.setattr(memmap, "system_madvise", lambda: None)
     pixels, held = store
     assert np.array_equal(memmap.select_rows(held, torch.tensor([3, 1]), resident=False).numpy(), pixels[[3, 1]])
 

@@ -133,7 +133,7 @@ def test_objects_are_not_unpickled(tmp_path):
         load_data(str(tmp_path / "objects.npy"))
 
 
-def test_objects_beside_the_images_are_ignored(tmp_path):
+def test_object_arrays_are_ignored(tmp_path):
     """The metadata in the published file of dSprites are Python objects."""
     np.savez(tmp_path / "a.npz", imgs=BYTES, metadata=np.array({"a": 1}, dtype=object))
     assert load_data(tmp_path / "a.npz").size == 6

@@ -54,7 +54,7 @@ def test_floats():
     floats = np.array([[0.0, 0.2], [0.5, 1.0]], dtype=np.float32)
     pixels, _ = decode_image(encoded(Image.fromarray(floats), "TIFF"), Preprocessing(size=0))
     assert pixels[0].tolist() == [[0, 51], [128, 255]]
-    with pytest.raises(UnreadableImageError, match="floats from 0 to 200"):
+    with pytest.raises(UnreadableImageError, match="200"):
         decode_image(encoded(Image.fromarray(floats * 200), "TIFF"), Preprocessing())
 
 

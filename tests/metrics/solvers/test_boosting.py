@@ -51,7 +51,7 @@ def test_few_values_are_split_exactly():
     assert np.abs(ours.scores[0][:, 0] - theirs.predict(codes[TRAIN])).max() < 0.05
 
 
-def test_factors_do_not_know_of_each_other():
+def test_factors_are_independent_of_each_other():
     targets = [classes(CLASSES), measured(SUM), classes((CLASSES > 1).astype(int))]
     together = boost(CODES[TRAIN], targets, CODES[TEST], stages=20)
     for k, target in enumerate(targets):

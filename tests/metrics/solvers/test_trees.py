@@ -104,7 +104,7 @@ def test_other_rows_follow_the_same_splits():
     np.testing.assert_array_equal(between, value_ranks(codes, codes))
 
 
-def test_columns_do_not_know_of_each_other_or_of_blocks():
+def test_columns_are_independent_of_each_other_and_of_blocks():
     rng = np.random.default_rng(3)
     codes, residual = rng.normal(size=(400, 3)), rng.normal(size=(400, 7))
     _, together, _ = one_stage(codes, residual)
@@ -115,7 +115,7 @@ def test_columns_do_not_know_of_each_other_or_of_blocks():
     assert [level.gain.view(-1, 7)[:, 2].tolist() for level in together] == [a.gain.tolist() for a in alone]
 
 
-def test_missing_rows_are_as_if_they_were_not_there():
+def test_missing_rows_do_not_change_the_trees():
     rng = np.random.default_rng(4)
     codes, residual = rng.normal(size=(300, 3)), rng.normal(size=(300, 1))
     present = rng.random((300, 1)) < 0.6

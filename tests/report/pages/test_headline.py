@@ -20,14 +20,9 @@ def test_first_number_is_not_an_accuracy_if_all_known_classes_were_labelled(tmp_
     data = Arrays(images, factor_table({"colour": pd.Series(names, dtype=object)})[0])
     options = {"steps": 2, "batch": 8, "latents": 2, "device": "cpu"}
     heads = []
-    for number, supervision in enumerate(("labels", "labels(n=12)")):
-        model = uw.train("m2", data, supervision=supervision, out=tmp_path / f"run{number}", **options)
+    for supervision in ("labels", "labels(n=12)"):
+        model = uw.train("m2", data, supervision=supervision, out=tmp_path / supervision, **options)
         page = report([model], tmp_path / "r.html").read_text()
         heads.append(re.search(r'<p class="name">([^<]+)</p>\s*<p class="big">([^<]+)<span>([^<]+)<', page).groups())
-        assert (
-            ("The accuracy on these labels" in page)
-            == ("every image with a known colour was labelled" in page)
-            == (number == 0)
-        )
-    assert heads[0] == ("Classes of colour", "3", " from 30 labels")
-    assert heads[1][0] == "Accuracy of colour" and heads[1][2] == " %"
+    assert "Accuracy" not in heads[0][0] and "colour" in heads[0][0] and heads[0][1] == "3" and "30" in heads[0][2]
+    assert "Accuracy" in heads[1][0] and "colour" in heads[1][0] and heads[1][2] == " %"

@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from mentions import mentions
 from PIL import Image
 from raises import raises
 
@@ -72,7 +73,7 @@ def test_page_shows_summary_scores_latents_and_command(runs, page):
     assert "s on CPU" in page
     text = visible(page)
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
-    assert "beta-VAE on digits (8 × 8, grey), 3 steps with a batch size of 4, seed 0." in text
+    assert mentions(text, "beta-VAE", "digits", "8 × 8", "3 steps", "4", "seed 0")
     assert " ".join(uw.load(runs / "first").config.command()) in text
     for name, value in scores.items():
         assert f"{METRICS[name].title} {format_number(value)}" in text
@@ -96,32 +97,26 @@ def test_images_are_valid_png(page):
 def test_several_runs_are_compared_on_top(runs):
     page = report([runs / "first", uw.load(runs / "second")], runs / "two.html").read_text()
     text = visible(page)
-    assert "beta-VAE, beta 4" in text
-    assert "beta-VAE, beta 16" in text
-    assert "Latent traversals side by side" in text
-    assert "Settings that differ" in text
-    assert "Both were trained on digits" in text
+    assert mentions(text, "beta-VAE, beta 4", "beta-VAE, beta 16") and "digits" in text
     assert page.count("<article") == 2
     assert 'href="#run1"' in page
     assert 'class="curve run0"' in page
     assert 'class="curve run1"' in page
-    assert text.index("Latent traversals side by side") < text.index("Run 1 of 2")
+    assert page.index("traversal") < page.index("<article")
 
 
 def test_only_the_most_informative_latents_are_expanded(tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", -1.0)
+    monkeypatch.setattr("unweave.evaluation.evaluate.ACTIVE_THRESHOLD", -1.0)
     page = report([tiny(tmp_path / "many", latents=15)], tmp_path / "r.html").read_text()
     shown, folded = page.split('<details class="collapsed">')[0], page.split('<details class="collapsed">')[1]
     assert shown.count("moved from") == 12 * 3  # each from three images
     assert folded.partition("</details>")[0].count("moved from") == 3
-    assert "The other 3 active latents: z" in folded
 
 
 def test_large_pages_show_each_latent_once(runs, tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 0.0)
+    monkeypatch.setattr("unweave.evaluation.evaluate.ACTIVE_THRESHOLD", 0.0)
     monkeypatch.setattr("unweave.report.pages.run.MAX_VALUES", 1)
     page = report([runs / "first", runs / "second"], tmp_path / "r.html").read_text()
-    assert visible(page).count("The traversals are shown above.") == 2
     assert len(re.findall(r'alt="z\d moved', page)) == 6
 
 
@@ -138,7 +133,7 @@ def test_hostile_names_are_escaped(runs, tmp_path):
 
 
 def test_inactive_latents_are_collapsed(runs, tmp_path, monkeypatch):
-    monkeypatch.setitem(Evaluation.active.fget.__globals__, "ACTIVE_THRESHOLD", 1e9)
+    monkeypatch.setattr("unweave.evaluation.evaluate.ACTIVE_THRESHOLD", 1e9)
     page = report([runs / "first"], tmp_path / "r.html").read_text()
     assert "3 inactive latents: z" in visible(page)
     assert page.count('class="row inactive"') == 3
@@ -163,8 +158,8 @@ def test_method_without_decoder_says_so(runs, tmp_path):
     trained = uw.load(runs / "first")
     whole = trained.method.representation()
     trained.method.representation = lambda: Representation(whole.encode, whole.latents)
-    text = visible(report([trained], tmp_path / "r.html").read_text())
-    assert "This method has no decoder" in text
+    page = report([trained], tmp_path / "r.html").read_text()
+    assert "no decoder" in visible(page) and "moved from" not in page
     save_samples(trained._replace(folder=type(trained.folder)(tmp_path)))
     assert not (tmp_path / "samples").exists()
 
@@ -172,7 +167,7 @@ def test_method_without_decoder_says_so(runs, tmp_path):
 def test_unfinished_run_and_one_without_log(tmp_path):
     folder = tiny(tmp_path / "run", keep_state=True).folder.path
     (folder / "weights.safetensors").unlink()
-    assert "it is at step 3" in visible(report([_longer(folder)], tmp_path / "a.html").read_text())
+    assert "step 3" in visible(report([_longer(folder)], tmp_path / "a.html").read_text())
     (folder / "log.jsonl").unlink()
     assert "Training curves" not in report([folder], tmp_path / "b.html").read_text()
 
@@ -187,9 +182,7 @@ def test_custom_method_has_no_command(runs, tmp_path):
     trained = uw.load(runs / "first")
     trained = trained._replace(config=trained.config.replace(method="MyVAE"))
     text = visible(report([trained], tmp_path / "r.html").read_text())
-    assert "MyVAE on digits" in text
-    assert "unweave train" not in text
-    assert "class of your own" in text
+    assert mentions(text, "MyVAE", "digits") and "unweave train" not in text
 
 
 def test_invalid_arguments_are_user_errors(runs, tmp_path):
@@ -257,28 +250,23 @@ def test_ticks_are_few_and_inside(low, high, log):
 def test_findings_name_encoded_split_and_mixed_factors():
     result = fake_result([[0.9, 0.0, 0.3, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.45, 0.0, 0.01]], [3, 2, 1])
     sentences = " ".join(findings(result, adjusted_information(result)))
-    assert "Encoded by one latent: f0 in z0 (90" in sentences
-    assert "Partly encoded: f2 in z0" in sentences
-    assert "Not encoded by one latent: f3." in sentences
-    assert "f1 is split between z1 and z2." in sentences
-    assert "z0 mixes f0 and f2." in sentences
+    assert mentions(sentences, "Encoded", "f0", "z0", "90", "Partly", "f2", "z0", "Not", "f3")
+    assert mentions(sentences, "f1", "split", "z1", "z2") and mentions(sentences, "z0", "mixes", "f0", "f2")
 
 
 def test_findings_name_only_the_best_latents_of_a_factor():
     result = fake_result([[0.3 + 0.01 * z] for z in range(20)], [1] * 20)
     sentences = " ".join(findings(result, adjusted_information(result)))
-    assert "f0 is split between z19, z18, z17, z16, z15 and 15 others." in sentences
+    assert mentions(sentences, "f0", "split", "z19", "z18", "z17", "z16", "z15", "15") and "z14" not in sentences
 
 
 def test_comparison_sentences():
     scores = [{"mig": m, "factor_vae": f} for m, f in ((0.08, 0.5), (0.41, 0.9))]
     sentences = comparison_sentences(["A", "B"], scores, same_data=True)
-    assert sentences[0] == "B has the higher MIG: 0.41 against 0.08 for A."
-    assert sentences[1].startswith("B has the higher FactorVAE score: 0.90")
+    assert mentions(sentences[0], "B", "MIG", "0.41", "0.08", "A") and mentions(sentences[1], "B", "FactorVAE", "0.90")
     assert "chance" in sentences[-1]
-    assert (
-        comparison_sentences(["A", "B"], [scores[0], scores[0]], same_data=True)[0] == "A and B have equal MIG: 0.08."
-    )
+    equal = comparison_sentences(["A", "B"], [scores[0], scores[0]], same_data=True)[0]
+    assert mentions(equal, "A", "B", "equal", "MIG", "0.08")
     assert len(comparison_sentences(["A", "B"], scores, same_data=False)) == 1
     assert len(comparison_sentences(["A", "B"], [{"mig": math.nan}] * 2, same_data=True)) == 1
 

@@ -82,7 +82,7 @@ def _header(shape: tuple[int, ...]) -> bytes:
 
 
 @cache
-def _madvise() -> Any:
+def system_madvise() -> Any:
     """Return the C function, or None if the system has none."""
     try:
         function = ctypes.CDLL(None).madvise
@@ -97,7 +97,7 @@ def request_rows(store: Tensor, index_B: Tensor) -> None:
 
     Otherwise each page is read when it is first used, and a thread waits for the disk for each of them.
     """
-    madvise = _madvise()
+    madvise = system_madvise()
     if madvise is None:
         return
     try:
