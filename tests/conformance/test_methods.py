@@ -295,7 +295,10 @@ def test_save_and_load(name, settings, data, tmp_path):
     assert set(config["hyper"]) == set(all_settings(METHODS[name])[1])
 
 
-@table
+WITH_OBJECTIVE = {n: variant for n, variant in zip(IDS, VARIANTS, strict=True) if METHODS[variant[0]].objective}
+
+
+@pytest.mark.parametrize(("name", "settings"), WITH_OBJECTIVE.values(), ids=WITH_OBJECTIVE)
 def test_the_objective_falls(name, settings, data):
     method, program = make(name, settings, data, lr=3e-3, batch=16)
     engine, objective = LoopEngine(program, initial_state(method)), METHODS[name].objective
