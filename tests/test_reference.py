@@ -20,6 +20,7 @@ from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
+from unweave.nn.likelihoods import LIKELIHOODS
 from unweave.training.build import build, build_program
 from unweave.training.prepare import prepare
 
@@ -87,6 +88,10 @@ def test_settings_of_a_metric_or_data_set(kind, name):
     expected = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     rows = table_rows(read(kind, name), "Settings")
     assert {key: default_value(default) for key, default, *_ in rows if key in expected} == expected
+
+
+def test_likelihoods_are_in_the_page_of_the_vae():
+    assert [name for name, _ in table_rows(read("methods", "vae"), "Loss")] == list(LIKELIHOODS)
 
 
 def default_value(text):

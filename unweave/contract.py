@@ -159,7 +159,7 @@ class Method(nn.Module):
     # For tests and help texts:
     example_supervision: ClassVar[str | None] = None  # on the data set rooms; None is the method's default
     smallest_image: ClassVar[int] = 8  # side in pixels, with net="small"
-    objective: ClassVar[str] = "loss"  # the logged quantity that training must lower
+    objective: ClassVar[str] = "loss"  # the logged quantity that training must lower; "" if none falls steadily
 
     @staticmethod
     def check_hyper(hyper: Mapping[str, float]) -> None:

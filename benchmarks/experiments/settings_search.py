@@ -1,6 +1,6 @@
 """Compare settings of one method on one data set: all settings and seeds train as one fleet; one CSV row per run.
 
-    python benchmarks/experiments/settings_search.py ada_gvae rooms --steps 40000 --seeds 1000-1007 \
+    python benchmarks/experiments/settings_search.py ada_gvae rooms --steps 40000 --seeds 1000-1007 \\
         --try "beta=4 lr=5e-4" --try "beta=4 lr=linear(5e-4,0,40000)" --out search.csv
 
 Seeds of a search are used for nothing else: a figure that is quoted comes from other seeds. The script uses only names

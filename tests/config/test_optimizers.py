@@ -22,3 +22,12 @@ def test_unknown_settings_are_an_error(declared, value):
 
     with raises("optimizer setting", value=value, accepted=["lr"]):
         resolve_optimizers(Declared)
+
+
+def test_an_unknown_player_is_an_error():
+    class Declared(uw.Method):
+        players = {"model": ("net",)}
+        optimizer_defaults = {"modell": {"lr": 1e-3}}
+
+    with raises("player", value="modell", accepted=["model"]):
+        resolve_optimizers(Declared)

@@ -9,6 +9,7 @@ def test_the_documented_steps_are_sufficient(tmp_path):
     folder = follow(TITLE, tmp_path)
     run = run_tests(folder, TESTS, "-vv", "-k", NAME)
     assert run.returncode == 0 and "3 passed" in run.stdout, run.stdout + run.stderr
+    assert run_tests(folder, "tests/test_reference.py", "-k", "likelihoods").returncode == 0
     assert NAME in run_python(folder, "-m", "unweave", "info", "vae").stdout
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.helpers.contributing import ROOT, follow, run_python, run_tests
+from tests.helpers.contributing import follow, run_python, run_tests
 
 TITLE, NAME = "Add a metric", "best_correlation"
 
@@ -29,8 +29,6 @@ def test_commands_know_the_new_metric(folder):
     assert NAME in run_python(folder, "-m", "unweave", "list", "metrics").stdout
 
 
-def test_the_new_page_has_the_headings_of_other_pages(folder):
-    def headings(root, name):
-        return re.findall("^## .*", (root / f"docs/reference/metrics/{name}.md").read_text(), re.MULTILINE)
-
-    assert headings(folder, NAME) == headings(ROOT, "mig")
+def test_the_new_page_passes_the_tests_of_pages(folder):
+    done = run_tests(folder, "tests/test_reference.py", "-k", f"{NAME} or complete[metrics]")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("unweave", "tests/conformance", "tests/helpers", "docs/reference")
+COPIED_FILES = ("pyproject.toml", "tests/conftest.py", "tests/test_reference.py")
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 STEP = re.compile(r"(?:Create `([^`\n]+)`|In `([^`\n]+)`,\s+after `([^`\n]+)`)[^`\n]*:\n+```\w*\n(.*?)\n```", re.DOTALL)
 
@@ -38,7 +39,7 @@ def copy_repository(folder):
     """Copy the package, its conformance tests and the reference pages to a folder; return the folder."""
     for name in COPIED:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "tests/conftest.py"):
+    for name in COPIED_FILES:
         shutil.copy(ROOT / name, folder / name)
     return folder
 

@@ -116,6 +116,9 @@ def _conclude(trained: Any) -> None:
 
     path = trained.folder.path
     save_samples(trained)
+    if trained.representation.encode is None:
+        out_console.print(f"[bold]{path}[/bold] is trained.")
+        return
     out_console.print(f"[bold]{path}[/bold] is trained. Next:")
     out_console.print(f"  unweave evaluate {path}\n  unweave report {path} -o report.html")
     if trained.representation.classify is not None:

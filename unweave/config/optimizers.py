@@ -16,9 +16,12 @@ SGD = {"lr": 0.0, "momentum": 0.9}
 
 
 def published_defaults(cls: type[Method]) -> dict[str, Mapping[str, Any]]:
-    """Return the declared optimizer settings of each player of each stage; raise if one has an unknown key."""
+    """Return the declared optimizer settings of each player of each stage; raise if a player or a key is unknown."""
     from unweave.contract import stages
 
+    for stage in stages(cls):
+        for player in stage.optimizer_defaults:
+            check_choice("player", player, stage.players, context=f"{stage.__name__}.optimizer_defaults")
     defaults = {player: stage.optimizer_defaults.get(player, {}) for stage in stages(cls) for player in stage.players}
     for player, declared in defaults.items():
         for settings, known in ((declared, [*ADAM, "sgd"]), (declared.get("sgd", {}), list(SGD))):
