@@ -111,7 +111,7 @@ def list_() -> None:
     out_console.print(table)
     out_console.print("\n[bold]Your own data[/bold]: pass a path instead of a name", highlight=False)
     _print_rows(
-        [("folder", "image files of any size, in sub-folders too")] + [(", ".join(f.endings), f.help) for f in FORMATS]
+        [("folder", "image files of any size, in sub-folders too")] + [(", ".join(f.suffixes), f.help) for f in FORMATS]
     )
     out_console.print(
         "Inspect it first: unweave data inspect PATH [--factors table.csv]", highlight=False, markup=False
