@@ -35,7 +35,7 @@ class Source(NamedTuple):
     download: str = "none"  # size of the download; "none" for rendered or bundled data
     disk: str = ""  # size of the converted data in the cache, at the default image size
     licence: str = ""
-    home: str = ""
+    homepage: str = ""
     about: str = ""  # one-line description, taken from the docstring
 
 
