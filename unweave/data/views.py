@@ -89,8 +89,8 @@ class Selection(View):
             return self.index_N[index_B]
         return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
 
-    def rows(self, index_B: Tensor) -> Tensor:
-        return self.data.rows(self.base_index(index_B))
+    def raw_images(self, index_B: Tensor) -> Tensor:
+        return self.data.raw_images(self.base_index(index_B))
 
     def index(self, factors_BK: Tensor) -> Tensor:
         return self.size + self.data.index(factors_BK) if self.partners else super().index(factors_BK)

@@ -148,8 +148,8 @@ def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
     sampler: Sampler = program.sample  # type: ignore[assignment]
     cached_M = device_cache(sampler.data, cache_bytes, device)
     keys, num_cached = step_keys(int(program.seed), step, phases), 0 if cached_M is None else len(cached_M)
-    stream = BatchPrefetcher(sampler, keys, program.batch, pin=device.type == "cuda", num_cached=num_cached)
-    return program._replace(sample=DeviceBuffer(stream, phases, device, cached_M))
+    prefetcher = BatchPrefetcher(sampler, keys, program.batch, pin=device.type == "cuda", num_cached=num_cached)
+    return program._replace(sample=DeviceBuffer(prefetcher, phases, device, cached_M))
 
 
 def device_cache_bytes(data: Dataset, device: torch.device | str) -> int:

@@ -161,7 +161,7 @@ class _Stage:
         finally:
             for program in self.programs:
                 if isinstance(program.sample, DeviceBuffer):
-                    program.sample.stream.close()
+                    program.sample.prefetcher.close()
         for method, state in zip(self.methods, states, strict=True):
             load_trained_weights(method, state)
 
