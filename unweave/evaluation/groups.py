@@ -23,7 +23,7 @@ from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardi
 from unweave.model import TrainedModel
 
 TRAIN_SHARE = 2 / 3  # of the observations of each class; the others are test observations
-MOST_CLASSES = 500  # a linear classifier of more takes minutes
+MAX_CLASSES = 500  # a linear classifier of more takes minutes
 _CHUNK = 512  # images in one call of the encoder
 
 
@@ -115,8 +115,8 @@ def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: i
     keys = np.concatenate([key for _, key in drawn])
     labels_N = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     count = int(labels_N.max(initial=-1)) + 1
-    if not 2 <= count <= MOST_CLASSES:
-        raise invalid("data", f"{count} classes of groups", f"a data set with 2 to {MOST_CLASSES} classes of groups")
+    if not 2 <= count <= MAX_CLASSES:
+        raise invalid("data", f"{count} classes of groups", f"a data set with 2 to {MAX_CLASSES} classes of groups")
     origin_N = np.repeat(np.arange(len(sets)), [len(index) for index, _ in drawn])
     train_N = _train_rows(labels_N, seed) if test is None else origin_N == 0
     return _Rows(sets, origin_N, np.concatenate([index for index, _ in drawn]), labels_N, train_N)

@@ -108,7 +108,7 @@ def load_trained_weights(method: Method, state: State) -> None:
 def build_program(
     config: RunConfig, method: Method, data: Dataset, stage: int = 0, supervision: Supervision | None = None
 ) -> Program:
-    """Return what the engine needs to know of one stage of a run; `supervision` as in `build`."""
+    """Return what the engine needs for one stage of a run; `supervision` as in `build`."""
     device = config.device
     # A run of an older version lacks the hyperparameters that were added since.
     rows = [schedule_row(config.hyper.get(name, param.default), device) for name, param in hyper_params(method).items()]

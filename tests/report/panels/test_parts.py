@@ -143,36 +143,40 @@ def said(share, dead=None, expected=(0, 0, 1)):
 def test_parts_that_know_the_expected_factors():
     assert (
         said([[0.9, 0.8, 0.0], [0.01, 0.0, 0.7]])
-        == "The content knows shape (90 %) and hue (80 %). The style knows angle (70 %)."
+        == "The content encodes shape (90 %) and hue (80 %). The style encodes angle (70 %)."
     )
 
 
 def test_collapsed_parts_come_first():
     both = said([[0.9, 0.8, 0.6], [0.01, 0.0, 0.02]])
     assert both.startswith(
-        "The style has collapsed: it knows nothing about angle. The content knows shape (90 %) and hue (80 %). "
-        "Leakage: the content knows angle (60 %)."
+        "The style has collapsed: it has no information about angle. The content encodes shape (90 %) and hue (80 %). "
+        "Leakage: the content encodes angle (60 %)."
     )
     style = said([[0.0, 0.01, 0.0], [0.01, 0.0, 0.9]])
-    assert style.startswith("The content has collapsed: it knows nothing about shape or hue. The style knows angle")
-    assert style.endswith("No part knows much about shape or hue.")
+    assert style.startswith(
+        "The content has collapsed: it has no information about shape or hue. The style encodes angle"
+    )
+    assert style.endswith("No part has much information about shape or hue.")
     dead = said([[0.9, 0.8, 0.0], [0.3, 0.3, 0.3]], {1: "none of its latents moves"})
-    assert dead.startswith("The style has collapsed: none of its latents moves. The content knows")
-    assert "the style also knows" not in dead  # what an inactive part seems to know is chance
+    assert dead.startswith("The style has collapsed: none of its latents moves. The content encodes")
+    assert "the style also encodes" not in dead  # what an inactive part seems to encode is chance
     assert "Leakage" not in said([[0.0, 0.0, 0.0], [0.9, 0.8, 0.3]], {0: "it is still", 1: "it is still"})
 
 
 def test_content_that_has_collapsed_to_one_factor_and_leaks():
-    assert "The content has collapsed to shape: it knows nothing about hue." in said([[0.9, 0.0, 0.0], [0.0, 0.0, 0.7]])
+    assert "The content has collapsed to shape: it has no information about hue." in said(
+        [[0.9, 0.0, 0.0], [0.0, 0.0, 0.7]]
+    )
     leak = said([[0.9, 0.8, 0.3], [0.0, 0.2, 0.7]])
-    assert "Leakage: the style also knows hue (20 %)." in leak
-    assert "Leakage: the content also knows angle (30 %)." in leak
+    assert "Leakage: the style also encodes hue (20 %)." in leak
+    assert "Leakage: the content also encodes angle (30 %)." in leak
 
 
 def test_part_without_expected_factors_has_not_collapsed():
     assert (
         said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], expected=(0, 0, 0))
-        == "The content knows shape (90 %), hue (80 %) and angle (70 %)."
+        == "The content encodes shape (90 %), hue (80 %) and angle (70 %)."
     )
     assert said([[0.9, 0.8, 0.7], [0.0, 0.0, 0.0]], expected=(-1, -1, -1)) == ""
 
