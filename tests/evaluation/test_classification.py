@@ -48,8 +48,8 @@ def test_columns_of_the_run_s_own_data(run):
     assert frame.index[frame["colour_labelled"]].tolist() == sorted(used.tolist()) == sorted(mapping.labelled_indices)
     assert class_error(run) == {"colour": 0.0}
     assert accuracy_lines(frame) == [
-        "colour: 100.00 % right of 54 observations with a known class, not labelled in training",
-        "colour: 100.00 % right of 6 observations labelled in training",
+        "colour: 100.00 % correct of 54 observations with a known class, not labelled in training",
+        "colour: 100.00 % correct of 6 observations labelled in training",
     ]
 
 
@@ -57,7 +57,7 @@ def test_wrong_predictions_are_counted(run):
     frame = predict(run)
     unlabelled = frame.index[~frame["colour_labelled"]]
     frame.loc[unlabelled[:27], "colour"] = "pink"
-    assert accuracy_lines(frame)[0].startswith("colour: 50.00 % right of 54 ")
+    assert accuracy_lines(frame)[0].startswith("colour: 50.00 % correct of 54 ")
 
 
 def test_other_data_with_values_in_another_order_and_gaps(run):
@@ -174,7 +174,7 @@ def test_a_continuous_column_is_predicted_as_ranges(continuous, capsys, bins, cl
     assert len(said) == 1 and f"cut into {classes} classes" in said[0] and "'kind'" in said[0] and "bins" in said[0]
     assert run_command(lambda: app(["predict", "run"], standalone_mode=False)) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "right of 60 observations labelled in training" in out and "right of 10 observations with a known" in out
+    assert "correct of 60 observations labelled in training" in out and "correct of 10 observations with a known" in out
     table = pd.read_csv("predicted.csv", dtype=str)
     table["kind_true"] = table["kind_true"].map(float)
     assert list(table) == ["file", "kind", "kind_confidence", "kind_true", "kind_right", "kind_labelled"]

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.helpers.raises import raises
 from unweave.contract import Representation
-from unweave.evaluation.groups import _ranks, _together, _train_rows, content_leakage, group_accuracy
+from unweave.evaluation.groups import _draw_groups, _ranks, _train_rows, content_leakage, group_accuracy
 
 rng = np.random.default_rng(0)
 CLASSES = rng.integers(0, 5, 900)
@@ -44,13 +44,13 @@ def test_two_thirds_of_every_class_train():
 
 def test_groups_are_of_one_class_and_one_side_and_have_no_member_twice():
     train = _train_rows(CLASSES, 0)
-    together = _together(CLASSES, train, 4, 0)
+    together = _draw_groups(CLASSES, train, 4, 0)
     assert together.shape == (900, 4)
     assert (together[:, 0] == np.arange(900)).all()
     assert (CLASSES[together] == CLASSES[:, None]).all()
     assert (train[together] == train[:, None]).all()
     assert all(len(set(row)) == 4 for row in together)
-    assert _together(CLASSES, train, 200, 0) is None  # no class has so many
+    assert _draw_groups(CLASSES, train, 200, 0) is None  # no class has so many
 
 
 def test_ranks_number_the_rows_of_each_key():
