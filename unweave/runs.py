@@ -54,19 +54,19 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def damaged(run: Path | str, fault: str) -> UserError:
-    """Return the error of a file that cannot be read."""
+    """Return the error for a run with a file that cannot be read."""
     message = f"run '{run}' is damaged: {fault}"
     return UserError(message, argument="run", value=str(run), accepted="an intact run folder")
 
 
-def folder_exists(path: Path | str) -> UserError:
+def existing_folder_error(path: Path | str) -> UserError:
     hint = "choose another, or continue this one with --resume"
     return invalid("out", str(path), "a folder that does not exist", hint=hint)
 
 
 def unwritable(path: Path | str, error: OSError, argument: str = "out") -> UserError:
-    message = f"{argument} '{path}' cannot be written: {error.strerror or error}; choose another place"
-    return UserError(message, argument=argument, value=str(path), accepted="a writable place")
+    message = f"{argument} '{path}' cannot be written: {error.strerror or error}; choose another location"
+    return UserError(message, argument=argument, value=str(path), accepted="a writable location")
 
 
 def write_files(out: str | Path, contents: Mapping[Path, bytes], *, argument: str = "out") -> None:
@@ -94,7 +94,7 @@ class RunFolder:
         """Create a folder with the configuration and a description of the model; leave nothing behind on failure."""
         folder = cls(path)
         if folder.path.exists():
-            raise folder_exists(path)
+            raise existing_folder_error(path)
         missing = [p for p in (folder.path, *folder.path.parents) if not p.exists()]
         try:
             folder.path.mkdir(parents=True)

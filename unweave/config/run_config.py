@@ -28,7 +28,7 @@ FORMAT = 2  # of config.json; see migrate.py for older ones
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
-LARGEST = 10**9  # number of steps, or batch size
+MAX_COUNT = 10**9  # number of steps, or batch size
 
 
 class Option(NamedTuple):
@@ -91,9 +91,9 @@ class RunConfig:
         None, "'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...; default: what the method needs", cli=str
     )
     steps: int = option(
-        10_000, "number of training steps", check=integer(1, LARGEST), shared=None, compared=False, repeat=True
+        10_000, "number of training steps", check=integer(1, MAX_COUNT), shared=None, compared=False, repeat=True
     )
-    batch: int = option(64, "observations, pairs or groups per step", check=integer(2, LARGEST), repeat=True)
+    batch: int = option(64, "observations, pairs or groups per step", check=integer(2, MAX_COUNT), repeat=True)
     seed: int = option(
         0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
     )
@@ -156,7 +156,9 @@ class RunConfig:
     def cohort_key(self) -> str:
         """Return a text that is equal for runs which may train as replicas of one fleet (on the same data object)."""
         shapes = {p: {n: v for n, v in s.items() if n not in ("lr", "clip")} for p, s in self.optimizers.items()}
-        shared = {name: own.shared(getattr(self, name)) for name, own in OPTIONS.items() if own.shared is not None}
+        shared = {
+            n: declared.shared(getattr(self, n)) for n, declared in OPTIONS.items() if declared.shared is not None
+        }
         return _text([self.model_key(), shapes, shared])
 
     def model_key(self) -> str:

@@ -39,7 +39,7 @@ def find_device(device: str, precision: str = "float32") -> str:
     if kind not in usable:
         raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
     if not usable[kind]:
-        accepted = ", ".join(name for name, there in usable.items() if there)
+        accepted = ", ".join(name for name, is_usable in usable.items() if is_usable)
         message = f"device '{device}' is not available on this machine; available: {accepted}"
         raise UserError(message, argument="device", value=device, accepted=accepted)
     if precision == "bf16" and kind != "cuda":

@@ -27,9 +27,9 @@ class SignalFlag:
         """Raise `Interrupted`, with the command that resumes the runs, if a signal was received."""
         if self.number is not None:
             parents = {path.parent for path in self.paths}
-            place = self.paths[0] if len(self.paths) == 1 else parents.pop() if len(parents) == 1 else None
+            folder = self.paths[0] if len(self.paths) == 1 else parents.pop() if len(parents) == 1 else None
             options = [] if self.strategy == "auto" else ["--strategy", self.strategy]
-            command = ["unweave", "train", "--resume", str(place), *options] if place else []
+            command = ["unweave", "train", "--resume", str(folder), *options] if folder else []
             raise Interrupted(self.number, shlex.join(command))
 
 

@@ -69,10 +69,10 @@ def _train_cohort(cohort: Sequence[Run], strategy: str, meter: ProgressMeter, fl
         meter.done += sum(map(_total_steps, cohort))
     else:
         config = cohort[0].config
-        with matmul_precision(config.precision), record_training_time(unfinished, config.device) as note_time:
+        with matmul_precision(config.precision), record_training_time(unfinished, config.device) as store_time:
             for number in range(len(stages(cohort[0].cls))):
                 stage = _Stage(cohort, methods, number, diverged)
-                stage.train(strategy, meter, flag, note_time)
+                stage.train(strategy, meter, flag, store_time)
                 methods = stage.methods
     meter.close(len(cohort), len(diverged))
     return [diverged.get(k) or _finish(run, methods[k]) for k, run in enumerate(cohort)]
@@ -147,7 +147,7 @@ class _Stage:
         """Return the runs that have steps to go."""
         return [k for k in range(len(self.cohort)) if self.steps[k] < self.last_steps[k] and k not in self.diverged]
 
-    def train(self, strategy: str, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> None:
+    def train(self, strategy: str, meter: ProgressMeter, flag: SignalFlag, store_time: Callable[[], None]) -> None:
         """Train to the last steps; `methods` then hold the trained weights."""
         pairs = list(zip(self.cohort, self.steps, self.last_steps, strict=True))
         for run, step, last in pairs:
@@ -157,7 +157,7 @@ class _Stage:
         states = self.states
         try:
             if self.unfinished():
-                states = self._run(self._start(strategy, meter, flag), meter, flag, note_time).states()
+                states = self._run(self._start(strategy, meter, flag), meter, flag, store_time).states()
         finally:
             for program in self.programs:
                 if isinstance(program.sample, DeviceBuffer):
@@ -180,7 +180,7 @@ class _Stage:
         self.validations = [make_validation(method, run) for method, run in pairs]
         return fleet
 
-    def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> Fleet:
+    def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, store_time: Callable[[], None]) -> Fleet:
         """Run the fleet from one boundary of logging, validation or checkpoints to the next."""
         changed = set[int]()
         intervals = [run.config.checkpoint_every for run in self.cohort]
@@ -194,9 +194,9 @@ class _Stage:
             logs = self._advance(fleet, going, meter, stop)
             changed |= set(going)
             over = not self.unfinished()
-            if over or stop() or any(self._at(k, self.cohort[k].config.checkpoint_every) for k in going):
+            if over or stop() or any(self._is_due(k, self.cohort[k].config.checkpoint_every) for k in going):
                 self._save(fleet, changed, over)
-                note_time()
+                store_time()
                 due, changed = time.monotonic() + seconds, set()
             if not over:
                 flag.check()
@@ -209,8 +209,8 @@ class _Stage:
     ) -> dict[str, float] | None:
         """Run the fleet to the next boundary and write the records that are due; return one of them, or None."""
         most = max(self.last_steps[k] - self.steps[k] for k in going)
-        asked = min(most, *(every - self.steps[k] % every for k in going for every in self._intervals(k)))
-        done = fleet.run(asked, stop=stop, fresh=self.new_records)
+        num_steps = min(most, *(every - self.steps[k] % every for k in going for every in self._intervals(k)))
+        done = fleet.run(num_steps, stop=stop, fresh=self.new_records)
         for k in self.new_records:
             self.record_start[k] = self.steps[k]
         for k in going:
@@ -219,11 +219,11 @@ class _Stage:
                 name = next((n for n, value in done[k].logs.items() if not math.isfinite(value)), "a logged quantity")
                 self.diverged[k] = Diverged(self.cohort[k].folder, self.cohort[k].config, done[k].step, name)
         meter.advance(sum(progressed.moved for progressed in done))
-        alive = [k for k in going if k not in self.diverged]
-        self.new_records = {k for k in alive if self._at(k, self.cohort[k].config.log_every)}
-        validated = self._validate(fleet, alive)
-        written: dict[str, float] | None = None if len(alive) == len(going) else {}
-        for k in alive:
+        finite = [k for k in going if k not in self.diverged]
+        self.new_records = {k for k in finite if self._is_due(k, self.cohort[k].config.log_every)}
+        validated = self._validate(fleet, finite)
+        written: dict[str, float] | None = None if len(finite) == len(going) else {}
+        for k in finite:
             record = {**(done[k].logs if k in self.new_records else {}), **validated.get(k, {})}
             if record:
                 self.cohort[k].folder.append_log({"stage": self.number, "step": self.steps[k], **record})
@@ -236,13 +236,13 @@ class _Stage:
         validate_every = config.validate_every if self.validations[k] else None
         return [n for n in (config.log_every, validate_every, config.checkpoint_every) if isinstance(n, int)]
 
-    def _at(self, k: int, every: int | str) -> bool:
-        """Return True if run `k` stands at a multiple of `every`, or at its end; texts are times, not steps."""
+    def _is_due(self, k: int, every: int | str) -> bool:
+        """Return True if run `k` is at a multiple of `every` steps, or at its last step; texts are times, not steps."""
         return isinstance(every, int) and (self.steps[k] % every == 0 or self.steps[k] == self.last_steps[k])
 
     def _validate(self, fleet: Fleet, runs: Sequence[int]) -> dict[int, dict[str, float]]:
         """Return the validation results of the runs that are due."""
-        due = [k for k in runs if self.validations[k] and self._at(k, self.cohort[k].config.validate_every)]
+        due = [k for k in runs if self.validations[k] and self._is_due(k, self.cohort[k].config.validate_every)]
         states, results = fleet.states() if due else [], {}
         for k in due:
             load_trained_weights(self.methods[k], states[k])
@@ -250,7 +250,7 @@ class _Stage:
         return results
 
     def _save(self, fleet: Fleet, changed: Collection[int], over: bool) -> None:
-        """Write checkpoints, except of runs that diverged to a state that is not finite, or whose weights follow."""
+        """Write checkpoints, except of runs in a state that is not finite and of runs whose final weights are due."""
         states = fleet.states()
         for k in sorted(changed):
             weights_follow = over and self.final and not self.cohort[k].config.keep_state and k not in self.diverged
