@@ -232,9 +232,9 @@ def option_flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the keywords of `train` into checked options, complete with defaults, and settings of the method."""
-    named = {ALIASES.get(name, name): value for name, value in given.items()}
+    named = {ALIASES.get(name, name): value for name, value in keywords.items()}
     options = {name: named.pop(name, option_default(name)) for name in OPTIONS}
     return {name: OPTIONS[name].check(name, value) for name, value in options.items()}, named
 

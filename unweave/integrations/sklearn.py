@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
-from unweave.config import RunConfig, resolve, split_options
+from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import UNSUPERVISED_FIELDS, Method, stages, static_arguments
 from unweave.data.supervision import NoSupervision
@@ -121,7 +121,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             name = twice[0]
             raise invalid("settings", name, f"without {name}", hint=f"use the parameter {name}={further[name]!r}")
         known = static_arguments(cls)
-        arguments, hyper = resolve(cls, {**{n: v for n, v in own.items() if n in known}, **further})
+        arguments, hyper = resolve_settings(cls, {**{n: v for n, v in own.items() if n in known}, **further})
         steps = check_integer("steps", self.steps, 1)
         given = {"lr": self.lr, "batch": self.batch, "precision": self.precision, "engine": self.engine}
         options, _ = split_options({**given, "steps": steps, "seed": _seed(self.random_state), "supervision": "none"})
