@@ -54,7 +54,7 @@ def test_unused_labels_are_reported_before_the_size_of_the_network(said):
 def test_names_that_differ_in_capitals_are_told_and_trained_on(said):
     err = said("kind", lambda n: ["one", "One", "two"][n % 3], code=0)
     lines = [line for line in err.splitlines() if "'One'" in line]
-    assert lines == ["labels of 'kind': 'One' and 'one' are 2 classes; write them alike if they are meant to be one"]
+    assert lines == ["labels of 'kind': 'One' and 'one' are 2 classes; use one spelling if they are one class"]
 
 
 def test_in_python_the_same_is_a_warning(said, tmp_path):

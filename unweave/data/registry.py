@@ -1,4 +1,4 @@
-"""The data sets by name, where each one comes from, and `load_data`, which opens any of them."""
+"""The data sets by name, their origins, and `load_data`, which opens any of them."""
 
 import inspect
 from collections.abc import Callable

@@ -67,14 +67,14 @@ def test_warning_about_a_continuous_factor(text, said):
 
 def test_warning_about_few_different_numbers():
     (line,) = warnings("labels", made(kind=np.arange(60) % 6 / 4))
-    assert "6 different numbers from 0 to 1.25 make 6 classes; for fewer give bins" in line
+    assert "6 different numbers from 0 to 1.25 make 6 classes; for fewer classes set bins" in line
 
 
 def test_warning_about_similar_names():
     data = made(digit=["one", "One", "two", "o ne", "Two ", "three"], size=[1, 2, 1, 2, 1, 2])
     assert warnings("labels", data) == [
-        "labels of 'digit': 'One', 'o ne' and 'one' are 3 classes; write them alike if they are meant to be one",
-        "labels of 'digit': 'Two' and 'two' are 2 classes; write them alike if they are meant to be one",
+        "labels of 'digit': 'One', 'o ne' and 'one' are 3 classes; use one spelling if they are one class",
+        "labels of 'digit': 'Two' and 'two' are 2 classes; use one spelling if they are one class",
     ]
     assert warnings("labels(factors=['size'])", data) == []
 
