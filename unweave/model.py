@@ -104,15 +104,15 @@ def load(
     if method is None:
         check_choice("method", config.method, METHODS, context=f"run '{path}'")
         method = METHODS[config.method]
-    weights, about = load_weights(folder)
+    weights, metadata = load_weights(folder)
     if data is not None:
-        data, info = load_data(data), _metadata(folder)
+        data, info = load_data(data), _dataset_metadata(folder)
         if info is not None and tuple(info.shape) != tuple(data.shape):
             accepted = f"a data set with images of shape {info.shape} for run '{folder.path}'"
             raise invalid("data", data.shape, accepted)
     try:
-        data = data or (None if with_data else _metadata(folder)) or load_training_data(folder)
-        model = _rebuild(method, config, data, int(about.get("stage", 0)))
+        data = data or (None if with_data else _dataset_metadata(folder)) or load_training_data(folder)
+        model = _rebuild(method, config, data, int(metadata.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -153,7 +153,7 @@ def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
             raise UserError(message, argument=option, value=location, accepted=accepted)
 
 
-def _metadata(folder: RunFolder) -> DatasetMetadata | None:
+def _dataset_metadata(folder: RunFolder) -> DatasetMetadata | None:
     """Return the stored description of a run's data; None if an older version wrote the run without one."""
     stored, config = folder.model_info, read_config(folder)
     try:
@@ -188,5 +188,5 @@ def load_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
     if not folder.has(CHECKPOINT):
         accepted = f"a run with weights; continue it with: unweave train --resume {shlex.quote(str(folder.path))}"
         raise invalid("run", str(folder.path), accepted)
-    stored, about = folder.read(CHECKPOINT)
-    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, about
+    stored, metadata = folder.read(CHECKPOINT)
+    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, metadata

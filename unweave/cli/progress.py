@@ -24,7 +24,7 @@ def same_command_resumes() -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(error.number, shlex.join(["unweave", *sys.argv[1:]])) from None
+        raise Interrupted(error.signum, shlex.join(["unweave", *sys.argv[1:]])) from None
 
 
 @contextmanager

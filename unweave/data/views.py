@@ -107,9 +107,9 @@ def _has_whole_videos(index_N: Tensor, frames: int) -> bool:
 class SubGrid(View):
     """A grid restricted to some classes of some factors, which is a grid as well."""
 
-    def __init__(self, data: Dataset, kept: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
+    def __init__(self, data: Dataset, selected: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
         super().__init__(data, name, options)
-        classes = [kept.get(k, list(range(size))) for k, size in enumerate(data.factor_sizes)]
+        classes = [selected.get(k, list(range(size))) for k, size in enumerate(data.factor_sizes)]
         self.factor_sizes = tuple(map(len, classes))
         values = zip(data.factor_values, classes, strict=True)
         self.factor_values = tuple(tuple(of[c] for c in chosen) for of, chosen in values)
@@ -279,8 +279,8 @@ def _read_class(data: Dataset, k: int, given: object) -> int:
     return given
 
 
-def _is_in(data: Dataset, kept: Mapping[int, list[int]]) -> Tensor:
+def _is_in(data: Dataset, selected: Mapping[int, list[int]]) -> Tensor:
     """Return a mask [N] of the observations that have one of the given classes in each of these factors."""
     classes_NK = data.factors(all_indices(data))
-    columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in kept.items()]
+    columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in selected.items()]
     return torch.stack(columns).all(0)

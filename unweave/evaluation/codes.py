@@ -125,10 +125,10 @@ def load_codes(folder: RunFolder, digest: str, num_samples: int | None, size: in
     if not (folder.path / STORE).is_file():
         return None
     try:
-        found, about = folder.read(STORE)
+        found, metadata = folder.read(STORE)
         stored = len(found["rows"])
         # Random samples are not the beginning of the whole data set, which is stored in order.
-        if about["fingerprint"] != digest or stored < count or (stored == size) != (count == size):
+        if metadata["fingerprint"] != digest or stored < count or (stored == size) != (count == size):
             return None
         logvar = found["logvar"][:count] if "logvar" in found else None
         return _table(found["rows"][:count], found["codes"][:count], found["factors"][:count], logvar)

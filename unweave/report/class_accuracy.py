@@ -108,13 +108,13 @@ def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
     return found
 
 
-def unlabelled(used: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
+def unlabelled(labelled: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
     """Return random observations without a label, their labels without mistakes, and True.
 
     If all observations have a label, return random labelled ones and False.
     """
-    index_N, labels_NL = used.complete().table
-    left = torch.isin(index_N, used.table[0], invert=True)
+    index_N, labels_NL = labelled.complete().table
+    left = torch.isin(index_N, labelled.table[0], invert=True)
     held_out = bool(left.any())
     rows = left.nonzero()[:, 0] if held_out else torch.arange(len(index_N), device=left.device)
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MAX_ROWS].to(rows.device)

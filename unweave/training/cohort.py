@@ -32,9 +32,9 @@ class Run(NamedTuple):
 def group_into_cohorts(runs: Sequence[Run]) -> list[list[int]]:
     """Return the indices of the runs of each cohort. Runs on data that are not resident are trained one by one."""
     groups: dict[str, list[int]] = {}
-    for number, run in enumerate(runs):
-        alone = number if not run.data.resident else ""
-        groups.setdefault(f"{run.config.cohort_key()} {id(run.data)} {alone}", []).append(number)
+    for index, run in enumerate(runs):
+        alone = index if not run.data.resident else ""
+        groups.setdefault(f"{run.config.cohort_key()} {id(run.data)} {alone}", []).append(index)
     return list(groups.values())
 
 

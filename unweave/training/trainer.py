@@ -39,15 +39,15 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
     meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
     results: dict[int, Result] = {}
     with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
-        for numbers in group_into_cohorts(runs):
-            cohort = [runs[k] for k in numbers]
+        for indices in group_into_cohorts(runs):
+            cohort = [runs[k] for k in indices]
             data, device = cohort[0].data, cohort[0].config.device
             data.to(device if data.resident else "cpu")
             done: list[Result] = []
             for part in split_to_fit(cohort, _train_briefly, meter):
                 done += _train_cohort(part, choose_strategy(strategy, part), meter, flag)
                 flag.check()  # of a signal during the last step
-            results |= dict(zip(numbers, done, strict=True))
+            results |= dict(zip(indices, done, strict=True))
     return [results[k] for k in range(len(runs))]
 
 
@@ -70,8 +70,8 @@ def _train_cohort(cohort: Sequence[Run], strategy: str, meter: ProgressMeter, fl
     else:
         config = cohort[0].config
         with matmul_precision(config.precision), record_training_time(unfinished, config.device) as store_time:
-            for number in range(len(stages(cohort[0].cls))):
-                stage = _Stage(cohort, methods, number, diverged)
+            for index in range(len(stages(cohort[0].cls))):
+                stage = _Stage(cohort, methods, index, diverged)
                 stage.train(strategy, meter, flag, store_time)
                 methods = stage.methods
     meter.close(len(cohort), len(diverged))
@@ -98,10 +98,10 @@ class _Stage:
     """
 
     def __init__(
-        self, cohort: Sequence[Run], previous: Sequence[Method | None], number: int, diverged: dict[int, Diverged]
+        self, cohort: Sequence[Run], previous: Sequence[Method | None], index: int, diverged: dict[int, Diverged]
     ) -> None:
-        self.cohort, self.number, self.diverged = cohort, number, diverged
-        self.final = number == len(stages(cohort[0].cls)) - 1
+        self.cohort, self.index, self.diverged = cohort, index, diverged
+        self.final = index == len(stages(cohort[0].cls)) - 1
         self.methods: list[Method] = []
         self.programs: list[Program] = []
         self.states: list[State] = []
@@ -120,15 +120,15 @@ class _Stage:
         """Build the method of run `k`, its program, and its state, stored or initial."""
         config, folder = run.config, run.folder
         saved = None if folder.finished else saved_stage(folder)
-        method = build(stages(run.cls)[self.number], config, run.data, previous, self.number, run.supervision)
-        if config.init_from and self.number == 0 and saved is None and not folder.finished:
+        method = build(stages(run.cls)[self.index], config, run.data, previous, self.index, run.supervision)
+        if config.init_from and self.index == 0 and saved is None and not folder.finished:
             init_from(method, config.init_from)
         state = initial_state(method)
-        if saved == self.number and (record := restore_state(folder, state)):
+        if saved == self.index and (record := restore_state(folder, state)):
             self.open_records[k] = record
         # A run that is past this stage keeps its place in the fleet, so that the others compute the same.
-        last = 0 if folder.finished or (saved or 0) > self.number or k in self.diverged else config.steps
-        program = build_program(config, method, run.data, self.number, run.supervision)
+        last = 0 if folder.finished or (saved or 0) > self.index or k in self.diverged else config.steps
+        program = build_program(config, method, run.data, self.index, run.supervision)
         if not run.data.resident:
             program = with_prefetch(program, int(state.step), device_cache_bytes(run.data, config.device))
         self.programs.append(program._replace(max_step=torch.tensor(last, device=program.seed.device)))
@@ -152,7 +152,7 @@ class _Stage:
         pairs = list(zip(self.cohort, self.steps, self.last_steps, strict=True))
         for run, step, last in pairs:
             if last:  # in this stage
-                run.folder.truncate_log(self.number, step)
+                run.folder.truncate_log(self.index, step)
         meter.done += sum(step if last else run.config.steps for run, step, last in pairs)
         states = self.states
         try:
@@ -188,7 +188,7 @@ class _Stage:
         due = time.monotonic() + seconds
 
         def stop() -> bool:
-            return flag.number is not None or time.monotonic() >= due
+            return flag.signum is not None or time.monotonic() >= due
 
         while going := self.unfinished():
             logs = self._advance(fleet, going, meter, stop)
@@ -226,7 +226,7 @@ class _Stage:
         for k in finite:
             record = {**(done[k].logs if k in self.new_records else {}), **validated.get(k, {})}
             if record:
-                self.cohort[k].folder.append_log({"stage": self.number, "step": self.steps[k], **record})
+                self.cohort[k].folder.append_log({"stage": self.index, "step": self.steps[k], **record})
                 written = record
         return written
 
@@ -256,7 +256,7 @@ class _Stage:
             weights_follow = over and self.final and not self.cohort[k].config.keep_state and k not in self.diverged
             if not weights_follow and (k not in self.diverged or fleet.freezes):
                 open_record = None if k in self.new_records else OpenRecord(fleet.sums(k), self.record_start[k])
-                save_state(self.cohort[k].folder, states[k], self.number, open_record)
+                save_state(self.cohort[k].folder, states[k], self.index, open_record)
 
     def _report(self, meter: ProgressMeter, logs: dict[str, float]) -> None:
         unfinished, stage = self.unfinished(), type(self.methods[0]).__name__

@@ -23,14 +23,14 @@ class LabelMapping(NamedTuple):
 
     def names(self) -> list[str]:
         """Name of each class of the model: its value, its values, or their range."""
-        places = [[place for place, y in enumerate(self.classes.values()) if y == k] for k in range(self.size)]
-        return [self._name(found) or f"class {k}" for k, found in enumerate(places)]
+        positions = [[position for position, y in enumerate(self.classes.values()) if y == k] for k in range(self.size)]
+        return [self._name(found) or f"class {k}" for k, found in enumerate(positions)]
 
-    def _name(self, places: Sequence[int]) -> str:
-        if self.spans and places:  # of neighbouring ranges: others are never joined
-            return span_text((self.spans[places[0]][0], self.spans[places[-1]][1]))
+    def _name(self, positions: Sequence[int]) -> str:
+        if self.spans and positions:  # of neighbouring ranges: others are never joined
+            return span_text((self.spans[positions[0]][0], self.spans[positions[-1]][1]))
         values = list(self.classes)
-        return " or ".join(format_value(values[place]) for place in places)
+        return " or ".join(format_value(values[position]) for position in positions)
 
     @property
     def many_to_one(self) -> bool:
