@@ -34,8 +34,8 @@ def evaluate(
     from unweave.report.charts.heatmap import score_rows, write_scores
     from unweave.training.build import find_device
 
-    found, chosen = find_device(device), _parse_metrics(metrics)
-    options: dict[str, Any] = {"metrics": chosen, "resamples": resamples, "seed": seed, "device": found}
+    device, chosen = find_device(device), _parse_metrics(metrics)
+    options: dict[str, Any] = {"metrics": chosen, "resamples": resamples, "seed": seed, "device": device}
     title = str(source)
     if source.suffix == ".npz":
         given = {"rows": rows, "data": data, "factors": factors, "codes": None if codes == "mean" else codes}
@@ -46,7 +46,7 @@ def evaluate(
     else:
         if rows not in (None, "all") and not str(rows).isdigit():
             raise invalid("rows", rows, "an integer, or all")
-        run, count = _open_run(source, data, factors, options["device"]), None if rows == "all" else int(rows or 10_000)
+        run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
@@ -95,9 +95,9 @@ def report(
     from unweave.report import report as write_report
     from unweave.training.build import find_device
 
-    found = find_device(device)
+    device = find_device(device)
     each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
-    made = write_report([_open_run(run, data, factors, found) for run in each], out, device=found)
+    made = write_report([_open_run(run, data, factors, device) for run in each], out, device=device)
     opened = False
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
@@ -121,12 +121,12 @@ def compare(
     from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
     from unweave.training.build import find_device
 
-    found = find_runs(runs)
-    if left := unfinished_runs(found):
-        hint = f"{len(left)} of {len(found)} are not; continue with: unweave train --resume {left[0]}"
+    folders = find_runs(runs)
+    if left := unfinished_runs(folders):
+        hint = f"{len(left)} of {len(folders)} are not; continue with: unweave train --resume {left[0]}"
         raise invalid("run", str(left[0]), "a finished run", hint=hint)
     device = find_device(device)
-    opened = [_open_run(run, data, factors, device) for run in found]
+    opened = [_open_run(run, data, factors, device) for run in folders]
     frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
     out.mkdir(parents=True, exist_ok=True)
     show(frame, out)
@@ -171,9 +171,9 @@ def predict(
     )
     if str(out.expanduser().resolve()) == table:
         raise invalid("out", str(out), "another file than the table of factors of the run")
-    found = find_device(device)
-    asked = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
-    frame = classes_of(run if images else _open_run(run, data, factors, found), asked, device=found)
+    device = find_device(device)
+    chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
+    frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
     write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)

@@ -268,15 +268,15 @@ def _read_classes(data: Dataset, argument: str, wanted: Classes) -> dict[int, li
     return kept
 
 
-def _read_class(data: Dataset, k: int, given: object) -> int:
+def _read_class(data: Dataset, k: int, value: object) -> int:
     size, values = data.factor_sizes[k], data.factor_values[k]
-    if isinstance(given, str) and given in values:
-        return values.index(given)
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < size:
-        texts = [value for value in values if isinstance(value, str)]
+    if isinstance(value, str) and value in values:
+        return values.index(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < size:
+        texts = [text for text in values if isinstance(text, str)]
         accepted = f"0 to {size - 1}" + (f" or one of {', '.join(texts[:12])}" if texts else "")
-        raise invalid("class", given, accepted, context=f"factor {data.factor_names[k]!r}")
-    return given
+        raise invalid("class", value, accepted, context=f"factor {data.factor_names[k]!r}")
+    return value
 
 
 def _is_in(data: Dataset, selected: Mapping[int, list[int]]) -> Tensor:

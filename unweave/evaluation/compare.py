@@ -98,10 +98,10 @@ def score_runs(
     encode_runs(trained, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
     scores: list[Mapping[str, float]] = []
     for run in opened:
-        found = _stored_scores(run, metrics, num_samples, seed) if stored and isinstance(run, TrainedModel) else None
-        if found is None and isinstance(run, TrainedModel):
-            found = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
-        scores.append(found or {})
+        known = _stored_scores(run, metrics, num_samples, seed) if stored and isinstance(run, TrainedModel) else None
+        if known is None and isinstance(run, TrainedModel):
+            known = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
+        scores.append(known or {})
     return _frame(opened, scores)
 
 
@@ -126,14 +126,14 @@ def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str
     import pandas as pd
 
     settings = varied_settings([run.config for run in runs])
-    names = list(dict.fromkeys(name for found in scores for name in found))
+    names = list(dict.fromkeys(name for run_scores in scores for name in run_scores))
     rows = []
-    for run, found in zip(runs, scores, strict=True):
+    for run, run_scores in zip(runs, scores, strict=True):
         config = run.config
         row = {"run": str(run.folder.path), **{n: getattr(config, n) for n in ("method", "data", "seed", "steps")}}
         row["diverged"] = run.step if isinstance(run, Diverged) else float("nan")
         flat = config.compared_settings()
-        rows.append(row | {n: flat.get(n) for n in settings} | {n: found.get(n, float("nan")) for n in names})
+        rows.append(row | {n: flat.get(n) for n in settings} | {n: run_scores.get(n, float("nan")) for n in names})
     frame = pd.DataFrame(rows)
     frame.attrs = {"settings": settings, "scores": names}
     return frame

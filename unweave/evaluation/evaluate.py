@@ -194,9 +194,9 @@ def evaluate_arrays(
 
 def evaluate_npz(path: str | Path, **options: Any) -> Evaluation:
     """Return the scores of an .npz file, with the options of `evaluate_arrays`."""
-    found = read_npz(path)
-    options = {"names": found.names, "test": found.test, "logvar": found.logvar, **options}
-    return evaluate_arrays(found.codes, found.factors, **options)
+    arrays = read_npz(path)
+    options = {"names": arrays.names, "test": arrays.test, "logvar": arrays.logvar, **options}
+    return evaluate_arrays(arrays.codes, arrays.factors, **options)
 
 
 def score_table(
@@ -204,7 +204,7 @@ def score_table(
 ) -> Evaluation:
     """Compute the chosen metrics that apply, and the tables of information."""
     chosen, skipped = choose(metrics, inputs)
-    found = score(inputs, chosen, resamples=resamples)
+    results = score(inputs, chosen, resamples=resamples)
     order = np.random.default_rng(inputs.seed).permutation(len(inputs.table.codes))[:MIG_ROWS]
     part = select_rows(inputs.table, order)
     information = chance = np.zeros((part.codes.shape[1], 0))
@@ -218,19 +218,19 @@ def score_table(
         mean_ND, logvar_ND = torch.as_tensor(inputs.table.codes), torch.as_tensor(inputs.logvar)
         kl, carried = kl_standard(mean_ND, logvar_ND).mean(0).numpy(), kl_to_mean(mean_ND, logvar_ND).numpy()
     rows, seed = len(inputs.table.codes), inputs.seed
-    tables = Evaluation(found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped)
+    tables = Evaluation(results.values, factor_names, information, entropy, kl, rows, seed, results.intervals, skipped)
     known = (~np.isnan(np.asarray(part.factors, dtype=np.float64))).sum(0)
-    return tables._replace(importance=found.importance, carried=carried, known=known, chance=chance, luck=luck)
+    return tables._replace(importance=results.importance, carried=carried, known=known, chance=chance, luck=luck)
 
 
 def _shuffled_information(part: MetricInputs, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean information about shuffled factors [Z, K] and the largest excess of any latent over it [K]."""
-    draw, found = np.random.default_rng([seed, 2]), []
+    rng, information = np.random.default_rng([seed, 2]), []
     for _ in range(SHUFFLES):
         shuffled = np.array(part.factors, dtype=np.float64)
         for column in shuffled.T:
             rows = np.flatnonzero(~np.isnan(column))
-            column[rows] = column[draw.permutation(rows)]
-        found.append(mutual_information_matrix(part.codes, shuffled, factor_types=part.factor_types))
-    chance_ZK = np.mean(found, axis=0)
-    return chance_ZK, (found - chance_ZK).max((0, 1))
+            column[rows] = column[rng.permutation(rows)]
+        information.append(mutual_information_matrix(part.codes, shuffled, factor_types=part.factor_types))
+    chance_ZK = np.mean(information, axis=0)
+    return chance_ZK, (information - chance_ZK).max((0, 1))
