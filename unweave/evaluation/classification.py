@@ -18,8 +18,7 @@ from unweave.data import DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
-from unweave.data.user.folder import read_image_like
-from unweave.data.user.input_images import SUFFIXES, image_files, read_image
+from unweave.data.user.input_images import SUFFIXES, image_files, read_image_like
 from unweave.errors import UserError, invalid
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load
@@ -237,13 +236,7 @@ def _image_files(trained: TrainedModel, paths: Any) -> Observations:
 
     def images() -> Iterator[Tensor]:
         for start in range(0, len(files), BATCH):
-            pixels = np.stack([_read(trained, file) for file in files[start : start + BATCH]])
+            pixels = np.stack([read_image_like(trained.data, file) for file in files[start : start + BATCH]])
             yield torch.as_tensor(pixels, dtype=torch.float32, device=device)
 
     return Observations("file", [str(file) for file in files], images, None, False)
-
-
-def _read(trained: TrainedModel, file: Path) -> np.ndarray:
-    """Read an image with the preprocessing of the training images, if these were files too."""
-    like = read_image_like(trained.data, file)
-    return read_image(file, trained.data.shape) if like is None else like

@@ -3,14 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from unweave.data.dataset import Dataset
 from unweave.data.user.arrays import Arrays, check_fingerprint
 from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_table
 from unweave.data.user.folder_info import FolderFactors, folder_info
-from unweave.data.user.image_io import Preprocessing, UnreadableImageError, decode_image
-from unweave.data.user.input_images import unreadable_image
+from unweave.data.user.image_io import Preprocessing
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
 from unweave.data.user.row_matching import match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
@@ -65,16 +61,6 @@ def folder(
     options = {**paths, **given, **preprocessing._asdict(), "resident": resident}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
     return data
-
-
-def read_image_like(data: Dataset, path: Path) -> np.ndarray | None:
-    """Return an image file [C, H, W] in 0..1, prepared as those of the data; None if the data are not image files."""
-    if data.preprocessing is None:
-        return None
-    try:
-        return decode_image(path.read_bytes(), data.preprocessing)[0] / np.float32(255.0)
-    except (UnreadableImageError, OSError) as error:
-        raise unreadable_image(path, error) from error
 
 
 def _existing(path: str | Path | None) -> Path:
