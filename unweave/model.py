@@ -47,7 +47,7 @@ class TrainedModel(NamedTuple):
     def encode_group(self, images: Any) -> np.ndarray:
         """Return the codes [G, Z] of images [G, C, H, W] that form one group; they share the content part.
 
-        Several groups of one size may be given together, [B, G, C, H, W] -> [B, G, Z].
+        Several groups of one size may be passed together, [B, G, C, H, W] -> [B, G, Z].
         """
         return self._apply("encode_group", self._images(images))
 

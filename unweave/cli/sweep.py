@@ -80,7 +80,7 @@ def sweep(
         raise invalid("out", str(root), "a new folder", hint=f"continue an existing one with --resume {root}")
     with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
-    conclude(done, root)
+    score_and_show(done, root)
 
 
 def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool) -> None:
@@ -91,10 +91,10 @@ def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | 
 
     with same_command_resumes(), sweep_progress_observer(quiet) as observe:
         done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
-    conclude(done, root)
+    score_and_show(done, root)
 
 
-def conclude(done: Sequence[Any], root: Path) -> None:
+def score_and_show(done: Sequence[Any], root: Path) -> None:
     """Score all runs; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 

@@ -74,7 +74,7 @@ def train(
         sweep(method, dataset, settings, many, rest, out=out, strategy=strategy, quiet=quiet)
         return
     with progress_observer(quiet) as observe:
-        _conclude(start(method, dataset, out=out, observe=observe, **options, **settings))
+        _finish(start(method, dataset, out=out, observe=observe, **options, **settings))
 
 
 def _resume(
@@ -107,10 +107,10 @@ def _resume(
     dataset = relocated_data(path, data if "data" in moved else None, factors)
     with same_command_resumes(), progress_observer(quiet) as observe:
         trained = resume(path, data=dataset, device=device, steps=steps, observe=observe)
-    _conclude(trained)
+    _finish(trained)
 
 
-def _conclude(trained: Any) -> None:
+def _finish(trained: Any) -> None:
     """Save sample images and print the commands to run next."""
     from unweave.report import save_samples
 

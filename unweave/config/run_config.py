@@ -99,7 +99,7 @@ class RunConfig:
     )
     lr: float | str | tuple | None = option(
         None,
-        "learning rate: a number, linear(start, end, steps), or x0.1 to multiply the method's own",
+        "learning rate: a number, linear(start, end, steps), or x0.1 to multiply the method's default",
         check=parse_rate,
         cli=str,
         shared=None,

@@ -1,8 +1,8 @@
 """Prefetch batches of images that are stored in a file.
 
-A CPU needs none of this: a memory-mapped array is an ordinary tensor. A GPU cannot read it. Threads draw the coming
-batches on the host, with the same keys and arithmetic as if the data were on the device, and the batches are copied
-while the previous step runs:
+Training on a CPU needs no prefetching: a memory-mapped array is an ordinary tensor. A GPU cannot read it. Threads draw
+the next batches on the host, with the same keys and arithmetic as if the data were on the device, and the batches are
+copied while the previous step runs:
 
     prefetcher = BatchPrefetcher(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
     buffer = DeviceBuffer(prefetcher, phases, device)
@@ -197,7 +197,7 @@ class DeviceBuffer:
         return torch.where(is_cached[:, None, None, None], cached, other).unflatten(0, position.shape)
 
     def load_next(self) -> None:
-        """Move the batches of the coming step into place and start copying those of the step after it."""
+        """Move the batches of the next step into place and start copying those of the step after it."""
         if self._copy_stream is None:
             self._copy(self._incoming, self._current)
             self._copy(self._draw(), self._incoming)

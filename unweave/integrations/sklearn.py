@@ -47,7 +47,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     net : "mlp", or for images "locatello", "burgess", "kim", "small"
     likelihood : "gaussian", "laplace", or "bernoulli" for data in 0..1
     steps, batch : number of training steps, and observations in each
-    lr : learning rate, a number or "linear(start, end, steps)"; None is the method's own
+    lr : learning rate, a number or "linear(start, end, steps)"; None is the method's default
     shape : image shape of the rows of X; None leaves X as it is
     device : "auto", "cpu", "cuda", "cuda:N" or "mps"
     precision : "float32", "tf32" or "bf16"

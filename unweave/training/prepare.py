@@ -65,10 +65,10 @@ def resolve_options(method: str | type[Method], **keywords: Any) -> RunConfig:
 
 
 def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
-    """Return the supervision, given or default; raise if the method lacks some, or does not use it."""
+    """Return the given or the default supervision; raise if the method needs more, or does not use it."""
     text = config.supervision
     given = NoSupervision(text="none") if text is None else parse_supervision(text, data)
-    for stage in stages(cls):  # what a later stage lacks is reported now
+    for stage in stages(cls):  # missing supervision of a later stage is reported now
         has_default = text is None and default_supervision(stage.needs) != "none"
         # The errors of semi-supervised methods are more precise.
         if is_supervised(stage.needs) and not has_default and "semi_supervised" not in config.arguments:

@@ -74,7 +74,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Supervision:
-    """Base class of the kinds of supervision. An instance is a text that was parsed for a data set.
+    """Base class of the kinds of supervision. An instance is a text parsed for a data set.
 
     The fields of an instance are the options, with factors as positions. A kind is a final subclass in its own file.
     It declares the class variables below and overrides the methods that apply to it.
