@@ -223,14 +223,14 @@ def static_arguments(method: type[Method]) -> dict[str, inspect.Parameter]:
 
 def setting_help(method: type[Method]) -> dict[str, str]:
     """Return the help text of each hyperparameter and constructor argument of all stages; "" if it has none."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for stage in stages(method):
         hints = get_type_hints(stage.__init__, include_extras=True)
-        found |= {name: param.about for name, param in hyper_params(stage).items()}
+        texts |= {name: param.about for name, param in hyper_params(stage).items()}
         for name in static_arguments(stage):
             setting = _annotation(hints.get(name), Setting)
-            found[name] = setting.about if setting else found.get(name, "")
-    return found
+            texts[name] = setting.about if setting else texts.get(name, "")
+    return texts
 
 
 def stages(method: type[Method]) -> list[type[Method]]:

@@ -36,18 +36,18 @@ class Interrupted(KeyboardInterrupt):
 
     Parameters
     ----------
-    number : number of the signal
+    signum : number of the signal
     command : the command that resumes the training, or ""
     """
 
-    def __init__(self, number: int, command: str = "") -> None:
+    def __init__(self, signum: int, command: str = "") -> None:
         resume = f"; resume with: {command}" if command else ""
-        super().__init__(f"stopped by {signal.Signals(number).name} after writing a checkpoint{resume}")
-        self.number, self.command = number, command
+        super().__init__(f"stopped by {signal.Signals(signum).name} after writing a checkpoint{resume}")
+        self.signum, self.command = signum, command
 
     @property
     def exit_code(self) -> int:
-        return 128 + self.number
+        return 128 + self.signum
 
 
 class UserNotice(UserWarning):

@@ -47,7 +47,7 @@ class TrainedModel(NamedTuple):
     def encode_group(self, images: Any) -> np.ndarray:
         """Return the codes [G, Z] of images [G, C, H, W] that form one group; they share the content part.
 
-        Several groups of one size may be given together, [B, G, C, H, W] -> [B, G, Z].
+        Several groups of one size may be passed together, [B, G, C, H, W] -> [B, G, Z].
         """
         return self._apply("encode_group", self._images(images))
 
@@ -58,9 +58,9 @@ class TrainedModel(NamedTuple):
             raise invalid("codes", tuple(code_NZ.shape), f"an array of shape (N, {latents})")
         return self._apply("decode", code_NZ)
 
-    def _apply(self, side: str, values: Tensor) -> np.ndarray:
+    def _apply(self, function: str, values: Tensor) -> np.ndarray:
         with torch.no_grad():
-            return self.representation.require(side)(values).cpu().numpy()
+            return self.representation.require(function)(values).cpu().numpy()
 
     def _images(self, values: Any) -> Tensor:
         given = torch.as_tensor(values)
@@ -104,15 +104,15 @@ def load(
     if method is None:
         check_choice("method", config.method, METHODS, context=f"run '{path}'")
         method = METHODS[config.method]
-    weights, about = load_weights(folder)
+    weights, metadata = load_weights(folder)
     if data is not None:
-        data, info = load_data(data), _metadata(folder)
+        data, info = load_data(data), _dataset_metadata(folder)
         if info is not None and tuple(info.shape) != tuple(data.shape):
             accepted = f"a data set with images of shape {info.shape} for run '{folder.path}'"
             raise invalid("data", data.shape, accepted)
     try:
-        data = data or (None if with_data else _metadata(folder)) or load_training_data(folder)
-        model = _rebuild(method, config, data, int(about.get("stage", 0)))
+        data = data or (None if with_data else _dataset_metadata(folder)) or load_training_data(folder)
+        model = _rebuild(method, config, data, int(metadata.get("stage", 0)))
         model.load_state_dict(weights)
     except (KeyError, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
@@ -122,15 +122,15 @@ def load(
 
 def relocated_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:
     """Return the data of a run, read from where its files or its table of factors are now; None if neither is given."""
-    moved = {name: str(place) for name, place in (("path", data), ("factors", factors)) if place is not None}
+    moved = {name: str(path) for name, path in (("path", data), ("factors", factors)) if path is not None}
     if not moved:
         return None
     config = read_config(RunFolder.open(path))
-    for option, place, movable in (("data", data, (*USER_DATASETS, *FILES)), ("factors", factors, USER_DATASETS)):
-        if place is not None and config.data not in movable:
+    for option, location, movable in (("data", data, (*USER_DATASETS, *FILES)), ("factors", factors, USER_DATASETS)):
+        if location is not None and config.data not in movable:
             accepted = f"left out, because run '{path}' was trained on '{config.data}', which is not read from there"
-            raise invalid(option, str(place), accepted)
-    _check_files(path, {n: place for n, place in config.data_options.items() if n not in moved})
+            raise invalid(option, str(location), accepted)
+    _check_files(path, {n: option for n, option in config.data_options.items() if n not in moved})
     return load_data(config.data, **{**config.data_options, **moved})
 
 
@@ -145,16 +145,16 @@ def load_training_data(folder: RunFolder) -> Dataset:
 def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
     """Raise if a file or folder of a run's data does not exist."""
     for name, option in (("path", "data"), ("factors", "factors")):
-        place = options.get(name)
-        if place is not None and not Path(str(place)).exists():
+        location = options.get(name)
+        if location is not None and not Path(str(location)).exists():
             commands = "predict, report, evaluate, compare or train --resume"
-            accepted = f"restored, or its new place given by --{option} of {commands}; in Python, by data= of load"
-            message = f"run '{run}' was trained on {option} '{place}', which does not exist; it must be {accepted}"
-            raise UserError(message, argument=option, value=place, accepted=accepted)
+            accepted = f"restored, or its new location given by --{option} of {commands}; in Python, by data= of load"
+            message = f"run '{run}' was trained on {option} '{location}', which does not exist; it must be {accepted}"
+            raise UserError(message, argument=option, value=location, accepted=accepted)
 
 
-def _metadata(folder: RunFolder) -> DatasetMetadata | None:
-    """Return what stands for the data of a run; None if it was written before that was stored."""
+def _dataset_metadata(folder: RunFolder) -> DatasetMetadata | None:
+    """Return the stored description of a run's data; None if an older version wrote the run without one."""
     stored, config = folder.model_info, read_config(folder)
     try:
         return None if stored is None else DatasetMetadata(config.data, config.data_options, stored)
@@ -188,5 +188,5 @@ def load_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
     if not folder.has(CHECKPOINT):
         accepted = f"a run with weights; continue it with: unweave train --resume {shlex.quote(str(folder.path))}"
         raise invalid("run", str(folder.path), accepted)
-    stored, about = folder.read(CHECKPOINT)
-    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, about
+    stored, metadata = folder.read(CHECKPOINT)
+    return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, metadata

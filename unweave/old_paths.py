@@ -33,6 +33,7 @@ OLD_NAMES = {
     "unweave.evaluation.groups": {"content_leak": "content_leakage"},
     "unweave.evaluation.likelihood": {"evidence_nll": "marginal_nll"},
     "unweave.evaluation.prior_match": {"prior_fit": "aggregate_posterior_metrics"},
+    "unweave.report.charts.agreement": {"agreement_picture": "agreement_png"},
 }
 
 

@@ -54,19 +54,19 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def damaged(run: Path | str, fault: str) -> UserError:
-    """Return the error of a file that cannot be read."""
+    """Return the error for a run with a file that cannot be read."""
     message = f"run '{run}' is damaged: {fault}"
     return UserError(message, argument="run", value=str(run), accepted="an intact run folder")
 
 
-def folder_exists(path: Path | str) -> UserError:
+def existing_folder_error(path: Path | str) -> UserError:
     hint = "choose another, or continue this one with --resume"
     return invalid("out", str(path), "a folder that does not exist", hint=hint)
 
 
 def unwritable(path: Path | str, error: OSError, argument: str = "out") -> UserError:
-    message = f"{argument} '{path}' cannot be written: {error.strerror or error}; choose another place"
-    return UserError(message, argument=argument, value=str(path), accepted="a writable place")
+    message = f"{argument} '{path}' cannot be written: {error.strerror or error}; choose another location"
+    return UserError(message, argument=argument, value=str(path), accepted="a writable location")
 
 
 def write_files(out: str | Path, contents: Mapping[Path, bytes], *, argument: str = "out") -> None:
@@ -94,7 +94,7 @@ class RunFolder:
         """Create a folder with the configuration and a description of the model; leave nothing behind on failure."""
         folder = cls(path)
         if folder.path.exists():
-            raise folder_exists(path)
+            raise existing_folder_error(path)
         missing = [p for p in (folder.path, *folder.path.parents) if not p.exists()]
         try:
             folder.path.mkdir(parents=True)
@@ -142,20 +142,20 @@ class RunFolder:
     def write_json(self, name: str, content: Any) -> None:
         write_atomic(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
 
-    def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
+    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: str) -> None:
         """Write tensors and text metadata as one safetensors file."""
         flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
         # One entry only: safetensors writes several in random order, but the files of equal runs should be equal.
-        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **about})}))
+        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **metadata})}))
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
         """Return the tensors and the metadata of a file; names from older versions are replaced."""
-        about, path = self.read_metadata(name), self.path / name
+        metadata, path = self.read_metadata(name), self.path / name
         try:
             tensors = load_tensors(path.read_bytes())
         except (SafetensorError, OSError, ValueError) as error:
             raise damaged(self.path, f"{name} cannot be read ({error})") from error
-        return tensors if "format" in about else {current_name(n): t for n, t in tensors.items()}, about
+        return tensors if "format" in metadata else {current_name(n): t for n, t in tensors.items()}, metadata
 
     def read_metadata(self, name: str) -> dict[str, str]:
         try:
@@ -215,7 +215,7 @@ class MemoryRun(RunFolder):
     def write_json(self, name: str, content: Any) -> None:
         pass
 
-    def save(self, name: str, tensors: Mapping[str, Tensor], **about: str) -> None:
+    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: str) -> None:
         pass
 
     def append_log(self, record: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 import unweave as uw
-from unweave.report import traversal_picture
+from unweave.report import traversal_png
 from unweave.runs import environment, write_atomic
 from unweave.training.build import find_device
 
@@ -61,7 +61,7 @@ def main() -> None:
             file.write(json.dumps(record) + "\n")
         print(name, f"{seconds:.0f} s", result.scores, flush=True)
         if seed == int(arguments.seeds.split(",")[0]):
-            write_atomic(arguments.out / f"{arguments.method}.png", traversal_picture(trained))
+            write_atomic(arguments.out / f"{arguments.method}.png", traversal_png(trained))
 
 
 if __name__ == "__main__":

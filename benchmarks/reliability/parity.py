@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from unweave.config import resolve
+from unweave.config import resolve_settings
 from unweave.contract import is_supervised, stages, static_arguments
 from unweave.data import Dataset, load_data
 from unweave.data.supervision.parse import example_supervision
@@ -24,7 +24,7 @@ from unweave.training.prepare import prepare
 def supervision(name: str, data: Dataset, **settings: object) -> str:
     """Return a supervision that the method accepts; labels are those of one factor, which every method accepts."""
     cls = METHODS[name]
-    arguments = resolve(cls, settings)[0]
+    arguments = resolve_settings(cls, settings)[0]
     needs = tuple(field for stage in stages(cls) for field in stage.needs)
     if not is_supervised(needs):
         accepted = {name: arguments[name] for name in static_arguments(cls) if name in arguments}

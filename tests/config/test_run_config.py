@@ -8,7 +8,7 @@ import pytest
 from raises import raises
 
 import unweave as uw
-from unweave.config import OPTIONS, RunConfig, option_default, read_config, resolve
+from unweave.config import OPTIONS, RunConfig, option_default, read_config, resolve_settings
 from unweave.config.optimizers import resolve_optimizers
 from unweave.methods import METHODS
 from unweave.training.prepare import create_folder, prepare
@@ -71,7 +71,7 @@ def test_command_of_two_stages_leaves_out_their_own_rates():
 
 @pytest.mark.parametrize("name", list(METHODS))
 def test_command_leaves_defaults_out_and_keeps_the_rest(name):
-    arguments, hyper = resolve(METHODS[name], {"latents": 7})
+    arguments, hyper = resolve_settings(METHODS[name], {"latents": 7})
     optimizers = resolve_optimizers(METHODS[name])
     options = {"supervision": "pairs(k=1)", "steps": 5, "seed": 3}
     data = {"data": "sprites", "data_options": {"size": 32, "antialias": 1}}
@@ -80,7 +80,7 @@ def test_command_leaves_defaults_out_and_keeps_the_rest(name):
     assert method == name
     assert numbers(options) == {"steps": 5, "batch": 64, "seed": 3}
     assert options == {"data": "sprites(size=32)", "supervision": "pairs(k=1)"}
-    assert resolve(METHODS[name], settings) == (arguments, hyper)
+    assert resolve_settings(METHODS[name], settings) == (arguments, hyper)
     assert "net" not in settings
 
 

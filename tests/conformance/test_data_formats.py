@@ -12,28 +12,28 @@ from unweave.data.user.formats import ACCEPTED, FORMATS, find_format
 
 IMAGES = np.random.default_rng(0).integers(2, 256, (6, 8, 8, 3), dtype=np.uint8)
 LABELS = np.array([3, 1, 1, 2, 3, 2])
-CASES = [pytest.param(format, ending, id=ending) for format in FORMATS for ending in format.endings]
+CASES = [pytest.param(format, suffix, id=suffix) for format in FORMATS for suffix in format.suffixes]
 
 
-def example(format, ending, folder):
-    path = folder / f"example{ending}"
+def example(format, suffix, folder):
+    path = folder / f"example{suffix}"
     format.write_example(path, {"images": IMAGES, "labels": LABELS})
     return path
 
 
-@pytest.mark.parametrize("format, ending", CASES)
+@pytest.mark.parametrize("format, suffix", CASES)
 @pytest.mark.parametrize("memmap", [False, True])
-def test_the_example_is_read_back(format, ending, memmap, tmp_path):
-    path = example(format, ending, tmp_path)
+def test_the_example_is_read_back(format, suffix, memmap, tmp_path):
+    path = example(format, suffix, tmp_path)
     arrays = format.load(path, memmap)
-    assert find_format(path) is format and find_format(path.with_name("A" + ending.upper())) is format
+    assert find_format(path) is format and find_format(path.with_name("A" + suffix.upper())) is format
     assert "images" in arrays and set(arrays) <= {"images", "labels"}
     assert np.array_equal(arrays["images"], IMAGES) and np.array_equal(arrays.get("labels", LABELS), LABELS)
 
 
-@pytest.mark.parametrize("format, ending", CASES)
-def test_a_path_opens_a_data_set_and_its_options_reopen_it(format, ending, tmp_path):
-    data = load_data(str(example(format, ending, tmp_path)))
+@pytest.mark.parametrize("format, suffix", CASES)
+def test_a_path_opens_a_data_set_and_its_options_reopen_it(format, suffix, tmp_path):
+    data = load_data(str(example(format, suffix, tmp_path)))
     index = torch.arange(6)
     assert np.array_equal(data.images(index), IMAGES.transpose(0, 3, 1, 2) / np.float32(255))
     if data.factor_names:
@@ -42,10 +42,10 @@ def test_a_path_opens_a_data_set_and_its_options_reopen_it(format, ending, tmp_p
     assert torch.equal(again.images(index), data.images(index)) and again.options == data.options
 
 
-@pytest.mark.parametrize("format, ending", CASES)
+@pytest.mark.parametrize("format, suffix", CASES)
 @pytest.mark.parametrize("damage", ["empty", "truncated", "another format", "only the first bytes"])
-def test_a_damaged_file_is_refused(format, ending, damage, tmp_path):
-    path = example(format, ending, tmp_path)
+def test_a_damaged_file_is_refused(format, suffix, damage, tmp_path):
+    path = example(format, suffix, tmp_path)
     content = path.read_bytes()
     damaged = {"empty": b"", "truncated": content[: len(content) // 2], "another format": b"hello" * 100}
     path.write_bytes(damaged.get(damage, format.signature))
@@ -60,10 +60,10 @@ def test_help_lists_every_format():
     shown = " ".join(CliRunner().invoke(app, ["list"]).output.split())
     for format in FORMATS:
         assert format.help and "\n" not in format.help and format.help in shown
-        assert all(ending in shown and ending in ACCEPTED for ending in format.endings)
+        assert all(suffix in shown and suffix in ACCEPTED for suffix in format.suffixes)
 
 
-def test_endings_are_unique_and_lower_case():
-    endings = [ending for format in FORMATS for ending in format.endings]
-    assert len(set(endings)) == len(endings)
-    assert all(ending.startswith(".") and ending == ending.lower() for ending in endings)
+def test_suffixes_are_unique_and_lower_case():
+    suffixes = [suffix for format in FORMATS for suffix in format.suffixes]
+    assert len(set(suffixes)) == len(suffixes)
+    assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in suffixes)

@@ -48,7 +48,7 @@ def test_images_have_the_stated_shape_and_range(data):
     assert x.dtype == torch.float32 and x.shape == (6, *data.shape)
     assert x.min() >= 0 and x.max() <= 1 and x.std() > 0
     assert data.info.shape == data.shape and data.info.size == data.size
-    rows = data.rows(indices(data))
+    rows = data.raw_images(indices(data))
     assert torch.equal(rows / 255 if rows.dtype == torch.uint8 else rows, x)
 
 

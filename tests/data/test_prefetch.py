@@ -182,7 +182,7 @@ def test_cached_images_are_not_read(sets):
     asked = []
     sampler = Sampler(sets[1], ("groups",), "groups(by=['factor0'], size=3)")
     stream = BatchPrefetcher(sampler, step_keys(0, 0), 8, num_cached=200, threads=1, prefetch_batches=1)
-    rows, stream.rows = stream.rows, lambda index_B: asked.append(index_B) or rows(index_B)
+    rows, stream.raw_images = stream.raw_images, lambda index_B: asked.append(index_B) or rows(index_B)
     batch, places = stream.draw()
     stream.close()
     index = sampler.plan(next(step_keys(0, 0))[0], 8)["groups"]

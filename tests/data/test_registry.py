@@ -8,7 +8,7 @@ def test_published_data_sets_have_a_source():
     assert list(entries) == list(DATASETS) and set(SOURCES) <= set(DATASETS)
     for name in FILES:
         entry = entries[name]
-        assert all(entry) and "\n" not in entry.about and entry.home.startswith("http"), name
+        assert all(entry) and "\n" not in entry.about and entry.homepage.startswith("http"), name
 
 
 def test_functions_have_the_names_of_their_data_sets():

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from toys import TwoPhases, program, sample
 
 import unweave as uw
-from unweave.config import schedule
+from unweave.config import parse_schedule
 from unweave.engine.compiled import CompiledEngine
 from unweave.engine.loop import LoopEngine, train_step
 from unweave.engine.optim import Moments, Optimizer, clipped, update
@@ -207,7 +207,7 @@ def test_each_player_is_clipped_by_itself():
 def test_the_learning_rate_follows_its_schedule(text, rates):
     """With a constant gradient, the steps of Adam equal the learning rate."""
     method = Average()
-    running, state = program(method, lr=schedule("lr", text)), initial_state(method)
+    running, state = program(method, lr=parse_schedule("lr", text)), initial_state(method)
     for rate in rates:
         after, _ = train_step(running, state)
         moved = (state.params["weight"] - after.params["weight"]).mean().item()

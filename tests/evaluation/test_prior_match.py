@@ -55,7 +55,7 @@ def classifier(shades):
 
 def test_a_perfect_model(shades, classifier):
     found = aggregate_posterior_metrics(PERFECT, shades, classifier, labels=(100, 900, 5000))
-    assert classifier.error < 0.02 and classifier.true_Y.tolist() == [500, 500]
+    assert classifier.error < 0.02 and classifier.counts_Y.tolist() == [500, 500]
     assert abs(found.mmd) < 0.003 and abs(found.log_det) < 0.15
     assert found.squared_error < 1e-6 and found.class_divergence < 0.005
     assert set(found.label_errors) == {100, 900} and found.label_errors[900] < 0.03

@@ -3,7 +3,7 @@ import torch
 from raises import raises
 from torch import nn
 
-from unweave.config import resolve
+from unweave.config import resolve_settings
 from unweave.contract import DataInfo, player_parameters
 from unweave.methods.aae import AAE
 from unweave.methods.beta_vae import BetaVAE
@@ -128,8 +128,8 @@ def test_unknown_names(argument, value):
 def test_a_negative_weight_of_the_divergence():
     """The weight is alpha + lambda - 1; schedules are not checked."""
     with raises("lambda_", value=2.5, accepted="at least 3 with alpha=-2"):
-        resolve(InfoVAE, {"alpha": -2, "lambda_": 2.5})
+        resolve_settings(InfoVAE, {"alpha": -2, "lambda_": 2.5})
     with raises("lambda_", value=0.5):
-        resolve(InfoVAE, {"lambda_": "0.5", "semi_supervised": "xent"})
+        resolve_settings(InfoVAE, {"lambda_": "0.5", "semi_supervised": "xent"})
     for alpha, lambda_ in ((0.7, 0.3), (-3, 4), (1, 0), (0, "linear(0, 10, 100)")):
-        resolve(InfoVAE, {"alpha": alpha, "lambda_": lambda_})
+        resolve_settings(InfoVAE, {"alpha": alpha, "lambda_": lambda_})

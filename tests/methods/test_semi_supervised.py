@@ -11,7 +11,7 @@ from torch import nn
 
 import unweave as uw
 from unweave.cli import app
-from unweave.config import resolve
+from unweave.config import resolve_settings
 from unweave.contract import Method, Out, hyper_params, player_parameters
 from unweave.data.user.arrays import Arrays
 from unweave.engine.loop import train_step
@@ -87,9 +87,9 @@ def test_loss_is_that_of_the_method_plus_the_term(case, name, term):
 
 
 def test_the_term_adds_two_settings():
-    arguments, hyper = resolve(METHODS["beta_vae"], {"semi_supervised": "l2"})
+    arguments, hyper = resolve_settings(METHODS["beta_vae"], {"semi_supervised": "l2"})
     assert arguments["semi_supervised"] == "l2" and hyper == {"beta": 4.0, "gamma_sup": 4.0}
-    arguments, hyper = resolve(METHODS["beta_vae"], {})
+    arguments, hyper = resolve_settings(METHODS["beta_vae"], {})
     assert "semi_supervised" not in arguments and "gamma_sup" not in hyper
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from tiny_mnist import write_mnist
 
-from unweave.config import resolve, split_options
+from unweave.config import resolve_settings, split_options
 from unweave.data import load_data
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
@@ -48,7 +48,7 @@ def test_every_run_can_be_trained(name, scale, data_of):
         config = prepare(first["method"], data_of(first["data"]), device="cpu", **options[0]).config
         assert config.steps == first["steps"] and config.supervision == first.get("supervision", "none")
         for given in options[1:]:
-            resolve(METHODS[first["method"]], split_options(given)[1])
+            resolve_settings(METHODS[first["method"]], split_options(given)[1])
 
 
 @pytest.mark.parametrize(("name", "scale"), BOTH)

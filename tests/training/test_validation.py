@@ -49,7 +49,7 @@ def test_a_fleet_validates_as_single_runs_do(tmp_path):
 def test_validation_samples_are_unlabelled_and_numbered_as_labels():
     data, spec = load_data("digits"), "labels(n=200, factors=['digit'], bins=5, permute=True, noise=0.5)"
     used = parse_supervision(spec, data).labelled_set(data, 3)
-    index_N, true_NL = sample_unlabelled(used, most=300)
+    index_N, true_NL = sample_unlabelled(used, max_samples=300)
     assert len(set(index_N.tolist())) == 300 and not set(index_N.tolist()) & set(used.table[0].tolist())
     digits, class_labels = data.factors(index_N)[:, 0], used.class_labels(0)
     assert torch.equal(true_NL[:, 0], class_labels[digits]) and len(set(true_NL[:, 0].tolist())) == 5

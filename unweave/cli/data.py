@@ -23,8 +23,8 @@ FitOption = Annotated[str | None, typer.Option(help="images that are not square:
 ChannelsOption = Annotated[str | None, typer.Option(help="gray, rgb or auto (default): gray if no image has colour")]
 
 
-def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) -> Any:
-    """Load the data set with these options and print a summary, also of the supervision `listed` in a file.
+def open_data(text: str, quiet: bool = False, supervision: str = "", **options: Any) -> Any:
+    """Load the data set with these options and print a summary of it and of the supervision.
 
     If quiet, print warnings only.
     """
@@ -32,7 +32,7 @@ def open_data(text: str, quiet: bool = False, listed: str = "", **options: Any) 
     from unweave.data.user.inspection import data_summary, skipped_files
 
     data = load_data(text, **{name: value for name, value in options.items() if value is not None})
-    lines = data_summary(data) + ([explain(listed, data)] if listed else [])
+    lines = data_summary(data) + ([explain(supervision, data)] if supervision else [])
     for line in [f"warning: {line}" for line in skipped_files(data)] if quiet else lines:
         error_console.print(escape(line))
     return data
@@ -111,7 +111,7 @@ def list_() -> None:
     out_console.print(table)
     out_console.print("\n[bold]Your own data[/bold]: pass a path instead of a name", highlight=False)
     _print_rows(
-        [("folder", "image files of any size, in sub-folders too")] + [(", ".join(f.endings), f.help) for f in FORMATS]
+        [("folder", "image files of any size, in sub-folders too")] + [(", ".join(f.suffixes), f.help) for f in FORMATS]
     )
     out_console.print(
         "Inspect it first: unweave data inspect PATH [--factors table.csv]", highlight=False, markup=False

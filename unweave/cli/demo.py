@@ -16,15 +16,18 @@ from unweave.training.train import resume, train
 
 DATA = "sprites(size=32)"
 SETTINGS: dict[str, Any] = {"net": "small", "lr": 2e-3, "beta": 2, "steps": 6000}
-RUNS: tuple[tuple[str, int], ...] = (("ada_gvae", 32), ("beta_vae", 64))  # pairs, or images: 64 images a step in both
+RUNS: tuple[tuple[str, int], ...] = (
+    ("ada_gvae", 32),
+    ("beta_vae", 64),
+)  # (method, batch size): 64 images per step in both
 
 
 def run_demo(out: Path, seed: int, quick: bool) -> None:
     """Train both models, score them and write the report."""
     out_console.print(
-        "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ\n"
-        "in one factor, and does not know which. With these pairs the axes are found for nearly every seed;\n"
-        "without it, it depends on the seed."
+        "Two models are trained on the same 737,280 images. One gets single images, the other pairs that differ in\n"
+        "one factor, without knowing which. With pairs, the latents match the factors for nearly every seed;\n"
+        "with single images, this depends on the seed."
     )
     models = []
     for method, batch in RUNS:

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from unweave.errors import Interrupted
 
 if TYPE_CHECKING:
-    from unweave.training.progress import Progress as Record
-    from unweave.training.progress import ProgressCallback as Observer
+    from unweave.training.progress import Progress as TrainingProgress
+    from unweave.training.progress import ProgressCallback
 
 
 @contextmanager
@@ -24,15 +24,15 @@ def same_command_resumes() -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(error.number, shlex.join(["unweave", *sys.argv[1:]])) from None
+        raise Interrupted(error.signum, shlex.join(["unweave", *sys.argv[1:]])) from None
 
 
 @contextmanager
-def progress_observer(quiet: bool = False, label: str = "") -> Iterator[Observer]:
+def progress_observer(quiet: bool = False, label: str = "") -> Iterator[ProgressCallback]:
     """Yield an observer for `train` that draws a progress bar, or prints plain lines if there is no terminal."""
     console = Console(stderr=True)
     if quiet:
-        yield lambda record: None
+        yield lambda progress: None
     elif not console.is_terminal:
         yield _lines(console, lambda r: (f"{label or r.stage} {r.step}/{r.steps}  {_state(r)}", r.step / r.steps))
     else:
@@ -40,63 +40,66 @@ def progress_observer(quiet: bool = False, label: str = "") -> Iterator[Observer
         with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bar:
             tasks: dict[str, TaskID] = {}
 
-            def observe(record: Record) -> None:
-                if record.stage not in tasks:
-                    tasks[record.stage] = bar.add_task(label or record.stage, total=record.steps, text="")
-                bar.update(tasks[record.stage], completed=record.step, text=_state(record))
+            def observe(progress: TrainingProgress) -> None:
+                if progress.stage not in tasks:
+                    tasks[progress.stage] = bar.add_task(label or progress.stage, total=progress.steps, text="")
+                bar.update(tasks[progress.stage], completed=progress.step, text=_state(progress))
 
             yield observe
 
 
 @contextmanager
-def sweep_progress_observer(quiet: bool = False) -> Iterator[Observer]:
+def sweep_progress_observer(quiet: bool = False) -> Iterator[ProgressCallback]:
     """Yield an observer for many runs: runs finished, model-steps per second, time left."""
     console = Console(stderr=True)
     if quiet:
-        yield lambda record: None
+        yield lambda progress: None
     elif not console.is_terminal:
-        yield _lines(console, lambda r: (f"{_runs(r)}, {100 * r.done // r.total} %  {_pace(r)}", r.done / r.total))
+        yield _lines(
+            console, lambda r: (f"{_runs(r)}, {100 * r.done // r.total} %  {_fleet_rate(r)}", r.done / r.total)
+        )
     else:
         columns = [TextColumn("{task.fields[runs]}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
-        with Progress(*columns, TextColumn("{task.fields[pace]}"), console=console) as bar:
-            task = bar.add_task("", total=1, runs="preparing", pace="")
+        with Progress(*columns, TextColumn("{task.fields[rate]}"), console=console) as bar:
+            task = bar.add_task("", total=1, runs="preparing", rate="")
 
-            def observe(record: Record) -> None:
-                bar.update(task, total=record.total, completed=record.done, runs=_runs(record), pace=_pace(record))
+            def observe(progress: TrainingProgress) -> None:
+                runs, rate = _runs(progress), _fleet_rate(progress)
+                bar.update(task, total=progress.total, completed=progress.done, runs=runs, rate=rate)
 
             yield observe
 
 
-def _lines(console: Console, describe: Callable[[Record], tuple[str, float]]) -> Observer:
-    """Return an observer that prints a line for each tenth of the training; `describe` returns it and the share."""
+def _lines(console: Console, describe: Callable[[TrainingProgress], tuple[str, float]]) -> ProgressCallback:
+    """Return an observer that prints a line per tenth of the training; `describe` returns it and the share done."""
     last: object = None
 
-    def observe(record: Record) -> None:
+    def observe(progress: TrainingProgress) -> None:
         nonlocal last
-        line, share = describe(record)
-        if (current := record.message or int(10 * share)) != last:
+        line, share = describe(progress)
+        if (current := progress.message or int(10 * share)) != last:
             last = current
             console.print(line, highlight=False, soft_wrap=True)
 
     return observe
 
 
-def _rate(record: Record, unit: str = "steps/s") -> str:
+def _rate(progress: TrainingProgress, unit: str = "steps/s") -> str:
     """Return the rate of the last seconds and the time left; "" if they are not yet known."""
-    minutes, seconds = divmod(round(record.remaining_seconds), 60)
-    return f"{record.rate:,.0f} {unit}, {minutes}:{seconds:02d} left" if record.rate else ""
+    minutes, seconds = divmod(round(progress.remaining_seconds), 60)
+    return f"{progress.rate:,.0f} {unit}, {minutes}:{seconds:02d} left" if progress.rate else ""
 
 
-def _state(record: Record) -> str:
+def _state(progress: TrainingProgress) -> str:
     """Return the message of a single run, or its rate and first logged quantities."""
-    logs = "  ".join(f"{name} {value:.4g}" for name, value in list(record.logs.items())[:4])
-    return record.message or f"{_rate(record)}  {logs}"
+    logs = "  ".join(f"{name} {value:.4g}" for name, value in list(progress.logs.items())[:4])
+    return progress.message or f"{_rate(progress)}  {logs}"
 
 
-def _runs(record: Record) -> str:
-    diverged = f", {record.diverged} diverged" if record.diverged else ""
-    return f"{record.finished} of {record.runs} runs{diverged}"
+def _runs(progress: TrainingProgress) -> str:
+    diverged = f", {progress.diverged} diverged" if progress.diverged else ""
+    return f"{progress.finished} of {progress.runs} runs{diverged}"
 
 
-def _pace(record: Record) -> str:
-    return "  ".join(text for text in (_rate(record, "model-steps/s"), record.message) if text)
+def _fleet_rate(progress: TrainingProgress) -> str:
+    return "  ".join(text for text in (_rate(progress, "model-steps/s"), progress.message) if text)

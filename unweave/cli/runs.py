@@ -11,13 +11,13 @@ from unweave.cli import error_console, out_console
 from unweave.errors import invalid
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
-DataOption = Annotated[Path | None, typer.Option(help="new place of the run's own data, if it was moved")]
-TableOption = Annotated[Path | None, typer.Option(help="new place of the table of factors, if it was moved")]
+DataOption = Annotated[Path | None, typer.Option(help="new location of the run's own data, if they were moved")]
+TableOption = Annotated[Path | None, typer.Option(help="new location of the table of factors, if it was moved")]
 MetricsOption = Annotated[str, typer.Option(help="quick, all, or names separated by commas; see: unweave list metrics")]
 
 
 def evaluate(
-    what: Annotated[Path, typer.Argument(help="a run folder, or an .npz with arrays codes and factors")],
+    source: Annotated[Path, typer.Argument(help="a run folder, or an .npz with arrays codes and factors")],
     metrics: MetricsOption = "quick",
     rows: Annotated[str | None, typer.Option(help="observations of a run to encode, or all; default: 10000")] = None,
     codes: Annotated[str, typer.Option(help="codes of a run: the mean of each posterior, or sampled from it")] = "mean",
@@ -34,22 +34,23 @@ def evaluate(
     from unweave.report.charts.heatmap import score_rows, write_scores
     from unweave.training.build import find_device
 
-    options: dict[str, Any] = dict(metrics=_named(metrics), resamples=resamples, seed=seed, device=find_device(device))
-    title = str(what)
-    if what.suffix == ".npz":
+    device, chosen = find_device(device), _parse_metrics(metrics)
+    options: dict[str, Any] = {"metrics": chosen, "resamples": resamples, "seed": seed, "device": device}
+    title = str(source)
+    if source.suffix == ".npz":
         given = {"rows": rows, "data": data, "factors": factors, "codes": None if codes == "mean" else codes}
         for name, value in given.items():
             if value is not None:
-                raise invalid(name, str(value), f"left out for arrays, as in '{what}'")
-        result, beside = evaluate_npz(what, **options), what.with_suffix(".scores")
+                raise invalid(name, str(value), f"left out for arrays, as in '{source}'")
+        result, beside = evaluate_npz(source, **options), source.with_suffix(".scores")
     else:
         if rows not in (None, "all") and not str(rows).isdigit():
             raise invalid("rows", rows, "an integer, or all")
-        run, count = _opened(what, data, factors, options["device"]), None if rows == "all" else int(rows or 10_000)
-        result, beside = score(run, num_samples=count, codes=codes, **options), what
+        run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
+        result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
-            beside, title = what / "sampled", f"{what}, sampled codes"
-    folder = write_scores(result, out or beside, what)
+            beside, title = source / "sampled", f"{source}, sampled codes"
+    folder = write_scores(result, out or beside, source)
     table = Table("score", "value", "95 %", "meaning and definition", title=title, title_justify="left")
     for row in score_rows(result):
         table.add_row(*row)
@@ -61,7 +62,7 @@ def evaluate(
     out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
 
 
-def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
+def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
     from unweave.model import checkpoint_step, load, relocated_data
@@ -75,7 +76,7 @@ def _opened(run: Path, data: Path | None, factors: Path | None, device: str) -> 
     return run if moved is None else load(run, device=device, data=moved)
 
 
-def _named(metrics: str) -> str | list[str]:
+def _parse_metrics(metrics: str) -> str | list[str]:
     return metrics if metrics in ("quick", "all") else [name.strip() for name in metrics.split(",")]
 
 
@@ -94,9 +95,9 @@ def report(
     from unweave.report import report as write_report
     from unweave.training.build import find_device
 
-    found = find_device(device)
+    device = find_device(device)
     each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
-    made = write_report([_opened(run, data, factors, found) for run in each], out, device=found)
+    made = write_report([_open_run(run, data, factors, device) for run in each], out, device=device)
     opened = False
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
@@ -120,13 +121,13 @@ def compare(
     from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
     from unweave.training.build import find_device
 
-    found = find_runs(runs)
-    if left := unfinished_runs(found):
-        hint = f"{len(left)} of {len(found)} are not; continue with: unweave train --resume {left[0]}"
+    folders = find_runs(runs)
+    if left := unfinished_runs(folders):
+        hint = f"{len(left)} of {len(folders)} are not; continue with: unweave train --resume {left[0]}"
         raise invalid("run", str(left[0]), "a finished run", hint=hint)
     device = find_device(device)
-    opened = [_opened(run, data, factors, device) for run in found]
-    frame = score_runs(opened, metrics=_named(metrics), seed=seed, device=device)
+    opened = [_open_run(run, data, factors, device) for run in folders]
+    frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
     out.mkdir(parents=True, exist_ok=True)
     show(frame, out)
 
@@ -146,7 +147,7 @@ def encode(
 
 def predict(
     run: Annotated[Path, typer.Argument(help="run folder of a method that predicts classes, such as m2")],
-    what: Annotated[
+    images: Annotated[
         list[str] | None, typer.Argument(help="image files, folders of them, or a data set; default: the run's data")
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="the table to write")] = Path("predicted.csv"),
@@ -161,18 +162,18 @@ def predict(
     from unweave.runs import RunFolder, write_files
     from unweave.training.build import find_device
 
-    for option, place in (("data", data), ("factors", factors)):
-        if what and place:
+    for option, path in (("data", data), ("factors", factors)):
+        if images and path:
             hint = "a folder with a table: \"folder(path='...', factors='...', size=...)\""
-            raise invalid(option, str(place), f"left out if '{what[0]}' is to be classified", hint=hint)
+            raise invalid(option, str(path), f"left out if '{images[0]}' is to be classified", hint=hint)
     table = (
         str(factors.expanduser().resolve()) if factors else read_config(RunFolder.open(run)).data_options.get("factors")
     )
     if str(out.expanduser().resolve()) == table:
         raise invalid("out", str(out), "another file than the table of factors of the run")
-    found = find_device(device)
-    asked = what[0] if what and len(what) == 1 else what or None  # a single name may be that of a data set
-    frame = classes_of(run if what else _opened(run, data, factors, found), asked, device=found)
+    device = find_device(device)
+    chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
+    frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
     write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)

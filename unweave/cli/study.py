@@ -129,8 +129,8 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     from unweave.studies.table import long_table
 
     tables = text_tables(study, frame, short_title)
-    heads = [head for head in tables["heads"] if head != TIME]
-    out_console.print(_rich(heads, short_rows(tables["rows"]), f"{study.name}: medians", widest=9))
+    headers = [header for header in tables["headers"] if header != TIME]
+    out_console.print(_rich(headers, short_rows(tables["rows"]), f"{study.name}: medians", widest=9))
     if tables["comparison"]:  # without ranges and sources, which are long
         rows = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in tables["comparison"]]
         out_console.print(_rich(tables["comparison_headers"][:-1], rows, "compared with published numbers"))
@@ -144,11 +144,11 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     out_console.print(f"[bold]{root}[/bold]: table.csv, table.md and [bold]table.html[/bold]; open it in a browser.")
 
 
-def _rich(heads: Sequence[str], rows: Sequence[Sequence[str]], title: str, widest: int | None = None) -> Table:
+def _rich(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str, widest: int | None = None) -> Table:
     """Return a table that fits a narrow screen: long names are folded, not cut."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
-    for head in heads:
-        table.add_column(head, overflow="fold", max_width=None if head == "row" else widest)
+    for header in headers:
+        table.add_column(header, overflow="fold", max_width=None if header == "row" else widest)
     for row in rows:
         table.add_row(*(escape(cell.replace(" – ", "–")) for cell in row))
     return table

@@ -14,7 +14,7 @@ from unweave.errors import invalid
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST = 10_000  # seeds in one option; more is a typing error
+_MAX_SEEDS = 10_000  # in one range; more is a typing error
 
 
 def read_seeds(text: str) -> list[int]:
@@ -25,7 +25,7 @@ def read_seeds(text: str) -> list[int]:
         if not first.isdigit() or (dash and not last.isdigit()):
             raise invalid("seeds", text, "integers such as 0-9 or 0,3,5")
         low, high = int(first), int(last) if dash else int(first)
-        if high < low or high - low > _MOST:
+        if high < low or high - low > _MAX_SEEDS:
             raise invalid("seeds", part.strip(), "a range with the smaller number first, such as 0-9")
         seeds += range(low, high + 1)
     if len(set(seeds)) < len(seeds):
@@ -80,7 +80,7 @@ def sweep(
         raise invalid("out", str(root), "a new folder", hint=f"continue an existing one with --resume {root}")
     with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
-    conclude(done, root)
+    score_and_show(done, root)
 
 
 def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool) -> None:
@@ -91,10 +91,10 @@ def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | 
 
     with same_command_resumes(), sweep_progress_observer(quiet) as observe:
         done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
-    conclude(done, root)
+    score_and_show(done, root)
 
 
-def conclude(done: Sequence[Any], root: Path) -> None:
+def score_and_show(done: Sequence[Any], root: Path) -> None:
     """Score all runs; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 

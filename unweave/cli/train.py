@@ -61,9 +61,9 @@ def train(
     for name in method.split(","):
         find_method(name.strip())  # before a folder is read, which may take long
     options["supervision"] = supervision_from_files(options["supervision"], pairs, groups)
-    listed = options["supervision"] if pairs and options["supervision"] else ""
+    pairs_text = options["supervision"] if pairs and options["supervision"] else ""
     own = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
-    dataset = open_data(data, quiet, listed, **own)
+    dataset = open_data(data, quiet, pairs_text, **own)
     if options["supervision"] is not None:
         options["supervision"] = parse_supervision(options["supervision"], dataset)
         print_label_notes(options["supervision"], dataset, quiet)
@@ -74,7 +74,7 @@ def train(
         sweep(method, dataset, settings, many, rest, out=out, strategy=strategy, quiet=quiet)
         return
     with progress_observer(quiet) as observe:
-        _conclude(start(method, dataset, out=out, observe=observe, **options, **settings))
+        _finish(start(method, dataset, out=out, observe=observe, **options, **settings))
 
 
 def _resume(
@@ -104,14 +104,14 @@ def _resume(
             raise invalid(moved[0], str(context.params[moved[0]]), f"left out: '{path}' is a folder of runs")
         resume_sweep(path, strategy=strategy, device=device, steps=steps, quiet=quiet)
         return
-    place = relocated_data(path, data if "data" in moved else None, factors)
+    dataset = relocated_data(path, data if "data" in moved else None, factors)
     with same_command_resumes(), progress_observer(quiet) as observe:
-        trained = resume(path, data=place, device=device, steps=steps, observe=observe)
-    _conclude(trained)
+        trained = resume(path, data=dataset, device=device, steps=steps, observe=observe)
+    _finish(trained)
 
 
-def _conclude(trained: Any) -> None:
-    """Save sample images and print the next commands."""
+def _finish(trained: Any) -> None:
+    """Save sample images and print the commands to run next."""
     from unweave.report import save_samples
 
     path = trained.folder.path

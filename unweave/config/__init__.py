@@ -12,7 +12,7 @@ from unweave.config.run_config import (
     split_options,
     train_parameters,
 )
-from unweave.config.settings import format_value, resolve, schedule
+from unweave.config.settings import format_value, parse_schedule, resolve_settings
 
 __all__ = [
     "ENGINES",
@@ -23,9 +23,9 @@ __all__ = [
     "format_value",
     "option_default",
     "option_flag",
+    "parse_schedule",
     "read_config",
-    "resolve",
-    "schedule",
+    "resolve_settings",
     "split_options",
     "train_parameters",
 ]

@@ -35,7 +35,7 @@ def _rename_factor_types(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given_rate(config: Mapping[str, Any]) -> Any:
-    """Return the option lr that leads to these optimizer settings; None if they are the method's own."""
+    """Return the option lr that leads to these optimizer settings; None if they are the method's defaults."""
     from unweave.config.optimizers import published_defaults
     from unweave.config.settings import format_value
     from unweave.methods import METHODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from unweave.config.settings import check_bounds, schedule
+from unweave.config.settings import check_bounds, parse_schedule
 from unweave.errors import check_choice, invalid
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def parse_rate(name: str, lr: Any) -> Any:
     """Check a learning rate: a number, a schedule, or a factor such as "x0.1", which is returned as text."""
     if lr is None:
         return None
-    rate = check_bounds(name, schedule(name, lr.strip()[1:] if _is_factor(lr) else lr), 0.0)
+    rate = check_bounds(name, parse_schedule(name, lr.strip()[1:] if _is_factor(lr) else lr), 0.0)
     return lr.strip() if _is_factor(lr) else rate
 
 
@@ -66,5 +66,5 @@ def _learning_rate(default: float, lr: Any) -> Any:
     if lr is None:
         return default
     factor = default if _is_factor(lr) else 1.0
-    rate = schedule("lr", lr.strip()[1:] if _is_factor(lr) else lr)
+    rate = parse_schedule("lr", lr.strip()[1:] if _is_factor(lr) else lr)
     return (factor * rate[0], factor * rate[1], *rate[2:]) if isinstance(rate, tuple) else factor * rate

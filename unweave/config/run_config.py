@@ -28,7 +28,7 @@ FORMAT = 2  # of config.json; see migrate.py for older ones
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
-LARGEST = 10**9  # number of steps, or batch size
+MAX_COUNT = 10**9  # number of steps, or batch size
 
 
 class Option(NamedTuple):
@@ -91,15 +91,15 @@ class RunConfig:
         None, "'pairs(k=1)', 'labels(n=100)', 'groups(by=[...], size=2)', ...; default: what the method needs", cli=str
     )
     steps: int = option(
-        10_000, "number of training steps", check=integer(1, LARGEST), shared=None, compared=False, repeat=True
+        10_000, "number of training steps", check=integer(1, MAX_COUNT), shared=None, compared=False, repeat=True
     )
-    batch: int = option(64, "observations, pairs or groups per step", check=integer(2, LARGEST), repeat=True)
+    batch: int = option(64, "observations, pairs or groups per step", check=integer(2, MAX_COUNT), repeat=True)
     seed: int = option(
         0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
     )
     lr: float | str | tuple | None = option(
         None,
-        "learning rate: a number, linear(start, end, steps), or x0.1 to multiply the method's own",
+        "learning rate: a number, linear(start, end, steps), or x0.1 to multiply the method's default",
         check=parse_rate,
         cli=str,
         shared=None,
@@ -156,7 +156,9 @@ class RunConfig:
     def cohort_key(self) -> str:
         """Return a text that is equal for runs which may train as replicas of one fleet (on the same data object)."""
         shapes = {p: {n: v for n, v in s.items() if n not in ("lr", "clip")} for p, s in self.optimizers.items()}
-        shared = {name: own.shared(getattr(self, name)) for name, own in OPTIONS.items() if own.shared is not None}
+        shared = {
+            n: declared.shared(getattr(self, n)) for n, declared in OPTIONS.items() if declared.shared is not None
+        }
         return _text([self.model_key(), shapes, shared])
 
     def model_key(self) -> str:
@@ -230,9 +232,9 @@ def option_flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def split_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the keywords of `train` into checked options, complete with defaults, and settings of the method."""
-    named = {ALIASES.get(name, name): value for name, value in given.items()}
+    named = {ALIASES.get(name, name): value for name, value in keywords.items()}
     options = {name: named.pop(name, option_default(name)) for name in OPTIONS}
     return {name: OPTIONS[name].check(name, value) for name, value in options.items()}, named
 

@@ -26,7 +26,7 @@ OLD_SETTINGS = {  # earlier names, accepted but not shown
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def schedule(name: str, text: Any) -> Value:
+def parse_schedule(name: str, text: Any) -> Value:
     """Parse a number, or a linear schedule `linear(start, end, steps[, begin])` over the training steps."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         return float(text)
@@ -82,9 +82,9 @@ def _static(name: str, value: Any, parameter: inspect.Parameter) -> Any:
 
 
 def all_settings(
-    method: type[Method], given: Container[str] = ()
+    method: type[Method], settings: Container[str] = ()
 ) -> tuple[dict[str, inspect.Parameter], dict[str, HyperParam]]:
-    """Return the constructor arguments and the hyperparameters of all stages, and of the label term if it is given."""
+    """Return the constructor arguments and hyperparameters of all stages, and of the label term if it is set."""
     from unweave.contract import hyper_params, stages, static_arguments
     from unweave.methods.semi_supervised import label_term_settings
 
@@ -93,21 +93,21 @@ def all_settings(
     for stage in stages(method):
         static |= static_arguments(stage)
         traced |= hyper_params(stage)
-    more_static, more_traced = label_term_settings(method, given)
+    more_static, more_traced = label_term_settings(method, settings)
     return {**static, **more_static}, {**traced, **more_traced}
 
 
-def resolve(method: type[Method], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Value]]:
+def resolve_settings(method: type[Method], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Value]]:
     """Split a user's settings into constructor arguments and hyperparameters of all stages, with defaults filled in."""
     from unweave.contract import stages
 
-    given = {OLD_SETTINGS.get(name, name): value for name, value in given.items()}
-    static, traced = all_settings(method, given)
-    for name in given:
+    settings = {OLD_SETTINGS.get(name, name): value for name, value in settings.items()}
+    static, traced = all_settings(method, settings)
+    for name in settings:
         check_choice("setting", name, [*traced, *static], context=method.__name__)
-    arguments = {n: _static(n, given[n], p) if n in given else p.default for n, p in static.items()}
+    arguments = {n: _static(n, settings[n], p) if n in settings else p.default for n, p in static.items()}
     hyper = {
-        n: check_bounds(n, schedule(n, given.get(n, param.default)), param.low, param.high)
+        n: check_bounds(n, parse_schedule(n, settings.get(n, param.default)), param.low, param.high)
         for n, param in traced.items()
     }
     for stage in stages(method):

@@ -91,8 +91,8 @@ class Dataset(nn.Module):
         """Images [B, C, H, W], float32 in 0..1, of these observations."""
         raise NotImplementedError
 
-    def rows(self, index_B: Tensor) -> Tensor:
-        """Images as they are stored, which may be bytes 0..255; used to copy batches to a device."""
+    def raw_images(self, index_B: Tensor) -> Tensor:
+        """Images as they are stored, floats or bytes 0..255; used to copy batches to a device."""
         return self.images(index_B)
 
     def factors(self, index_B: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from unweave.errors import UserError
 
 
 class DatasetMetadata(Dataset):
-    """Replacement of data that were not read: shapes, preprocessing of image files, meaning of the labels."""
+    """Placeholder for data that were not read: shapes, preprocessing of image files, meaning of the labels."""
 
     grid = False
     factor_names = factor_sizes = factor_values = ()

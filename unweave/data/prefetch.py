@@ -1,11 +1,11 @@
 """Prefetch batches of images that are stored in a file.
 
-A CPU needs none of this: a memory-mapped array is an ordinary tensor. A GPU cannot read it. Threads draw the coming
-batches on the host, with the same keys and arithmetic as if the data were on the device, and the batches are copied
-while the previous step runs:
+Training on a CPU needs no prefetching: a memory-mapped array is an ordinary tensor. A GPU cannot read it. Threads draw
+the next batches on the host, with the same keys and arithmetic as if the data were on the device, and the batches are
+copied while the previous step runs:
 
-    stream = BatchPrefetcher(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
-    buffer = DeviceBuffer(stream, phases, device)
+    prefetcher = BatchPrefetcher(Sampler(data, needs, supervision), step_keys(seed, step, phases), batch, pin=True)
+    buffer = DeviceBuffer(prefetcher, phases, device)
     program = program._replace(sample=buffer)    # the step is recorded with the memory of the buffer
     buffer.load_next(); graph.replay()           # before every step; done by the engines
 
@@ -52,7 +52,7 @@ def _at(fields: Mapping[str, Any], where: int | slice) -> dict[str, Any]:
 
 
 class BatchPrefetcher:
-    """The batches of a stream of keys, prepared ahead by threads.
+    """The batches of a sequence of keys, prepared ahead by threads.
 
     Many threads are used because a thread that reads a page from disk waits for it. Bytes are copied as bytes, a
     quarter of the size of floats. The first `num_cached` observations are on the device and not read here. Call
@@ -72,8 +72,8 @@ class BatchPrefetcher:
     ) -> None:
         self.sampler, self.keys, self.batch, self.pin = sampler, keys, batch, pin
         self.prefetch_batches, self.num_cached = prefetch_batches, num_cached
-        self.rows = sampler.data.rows
-        self.chunk = max(1, _CHUNK // (batch * self.rows(torch.arange(1)).nbytes))
+        self.raw_images = sampler.data.raw_images
+        self.chunk = max(1, _CHUNK // (batch * self.raw_images(torch.arange(1)).nbytes))
         # Each thread uses one thread of torch; the other cores are left to the step.
         self._threads = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
         self._plans: deque[_Plan] = deque()
@@ -127,7 +127,7 @@ class BatchPrefetcher:
         return [(Batch(**_at(read, step)), Batch(**_at(positions, step))) for step in steps]
 
     def _images(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        rows = self._pinned(self.rows(torch.cat([index.flatten() for index in parts])))
+        rows = self._pinned(self.raw_images(torch.cat([index.flatten() for index in parts])))
         pairs = zip(rows.split([index.numel() for index in parts]), parts, strict=True)
         return tuple(images.unflatten(0, index.shape) for images, index in pairs)
 
@@ -137,7 +137,7 @@ class BatchPrefetcher:
 
 def device_cache(data: Dataset, limit: int, device: torch.device | str) -> Tensor | None:
     """Copy the first observations, as many as fit into `limit` bytes, to the device; return None if none fits."""
-    first = data.rows(torch.arange(1))
+    first = data.raw_images(torch.arange(1))
     count = min(data.size, limit // first.nbytes)
     if not count:
         return None
@@ -145,7 +145,7 @@ def device_cache(data: Dataset, limit: int, device: torch.device | str) -> Tenso
     with progress_task(f"{data.name}: copying images to {device}", count, " images") as update:
         for start in range(0, count, step := max(1, BLOCK // first.nbytes)):
             part_B = torch.arange(start, min(start + step, count))
-            cached_M[start : start + len(part_B)] = data.rows(part_B)
+            cached_M[start : start + len(part_B)] = data.raw_images(part_B)
             update(start + len(part_B))
     return cached_M
 
@@ -158,11 +158,11 @@ class DeviceBuffer:
     """
 
     def __init__(
-        self, stream: BatchPrefetcher, phases: int, device: torch.device | str, cached_M: Tensor | None = None
+        self, prefetcher: BatchPrefetcher, phases: int, device: torch.device | str, cached_M: Tensor | None = None
     ) -> None:
-        self.stream, self.phases, self.cached_M = stream, phases, cached_M
+        self.prefetcher, self.phases, self.cached_M = prefetcher, phases, cached_M
         self._phase = 0
-        self._side = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
+        self._copy_stream = torch.cuda.Stream(device) if torch.device(device).type == "cuda" else None
         drawn = self._draw()
         self._incoming, self._current = ([self._allocate(*pair, device) for pair in drawn] for _ in range(2))
         for memory in (self._incoming, self._current):  # an engine may run the step before the first `load_next`
@@ -197,20 +197,20 @@ class DeviceBuffer:
         return torch.where(is_cached[:, None, None, None], cached, other).unflatten(0, position.shape)
 
     def load_next(self) -> None:
-        """Move the batches of the coming step into place and start copying those of the step after it."""
-        if self._side is None:
+        """Move the batches of the next step into place and start copying those of the step after it."""
+        if self._copy_stream is None:
             self._copy(self._incoming, self._current)
             self._copy(self._draw(), self._incoming)
             return
-        main = torch.cuda.current_stream(self._side.device)
-        main.wait_stream(self._side)
+        main = torch.cuda.current_stream(self._copy_stream.device)
+        main.wait_stream(self._copy_stream)
         self._copy(self._incoming, self._current)
-        self._side.wait_stream(main)
-        with torch.cuda.stream(self._side):
+        self._copy_stream.wait_stream(main)
+        with torch.cuda.stream(self._copy_stream):
             self._copy(self._draw(), self._incoming)
 
     def _draw(self) -> list[_Drawn]:
-        return [self.stream.draw() for _ in range(self.phases)]
+        return [self.prefetcher.draw() for _ in range(self.phases)]
 
     @staticmethod
     def _copy(sources: list[_Drawn], targets: list[_Drawn]) -> None:

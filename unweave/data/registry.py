@@ -1,4 +1,4 @@
-"""The data sets by name, where each one comes from, and `load_data`, which opens any of them."""
+"""The data sets by name, their origins, and `load_data`, which opens any of them."""
 
 import inspect
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class Source(NamedTuple):
     download: str = "none"  # size of the download; "none" for rendered or bundled data
     disk: str = ""  # size of the converted data in the cache, at the default image size
     licence: str = ""
-    home: str = ""
+    homepage: str = ""
     about: str = ""  # one-line description, taken from the docstring
 
 

@@ -89,8 +89,8 @@ class Selection(View):
             return self.index_N[index_B]
         return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
 
-    def rows(self, index_B: Tensor) -> Tensor:
-        return self.data.rows(self.base_index(index_B))
+    def raw_images(self, index_B: Tensor) -> Tensor:
+        return self.data.raw_images(self.base_index(index_B))
 
     def index(self, factors_BK: Tensor) -> Tensor:
         return self.size + self.data.index(factors_BK) if self.partners else super().index(factors_BK)
@@ -107,9 +107,9 @@ def _has_whole_videos(index_N: Tensor, frames: int) -> bool:
 class SubGrid(View):
     """A grid restricted to some classes of some factors, which is a grid as well."""
 
-    def __init__(self, data: Dataset, kept: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
+    def __init__(self, data: Dataset, selected: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
         super().__init__(data, name, options)
-        classes = [kept.get(k, list(range(size))) for k, size in enumerate(data.factor_sizes)]
+        classes = [selected.get(k, list(range(size))) for k, size in enumerate(data.factor_sizes)]
         self.factor_sizes = tuple(map(len, classes))
         values = zip(data.factor_values, classes, strict=True)
         self.factor_values = tuple(tuple(of[c] for c in chosen) for of, chosen in values)
@@ -268,19 +268,19 @@ def _read_classes(data: Dataset, argument: str, wanted: Classes) -> dict[int, li
     return kept
 
 
-def _read_class(data: Dataset, k: int, given: object) -> int:
+def _read_class(data: Dataset, k: int, value: object) -> int:
     size, values = data.factor_sizes[k], data.factor_values[k]
-    if isinstance(given, str) and given in values:
-        return values.index(given)
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < size:
-        texts = [value for value in values if isinstance(value, str)]
+    if isinstance(value, str) and value in values:
+        return values.index(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < size:
+        texts = [text for text in values if isinstance(text, str)]
         accepted = f"0 to {size - 1}" + (f" or one of {', '.join(texts[:12])}" if texts else "")
-        raise invalid("class", given, accepted, context=f"factor {data.factor_names[k]!r}")
-    return given
+        raise invalid("class", value, accepted, context=f"factor {data.factor_names[k]!r}")
+    return value
 
 
-def _is_in(data: Dataset, kept: Mapping[int, list[int]]) -> Tensor:
+def _is_in(data: Dataset, selected: Mapping[int, list[int]]) -> Tensor:
     """Return a mask [N] of the observations that have one of the given classes in each of these factors."""
     classes_NK = data.factors(all_indices(data))
-    columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in kept.items()]
+    columns = [torch.isin(classes_NK[:, k], torch.tensor(v, device=classes_NK.device)) for k, v in selected.items()]
     return torch.stack(columns).all(0)

@@ -18,8 +18,7 @@ from unweave.data import DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
-from unweave.data.user.folder import read_image_like
-from unweave.data.user.input_images import SUFFIXES, image_files, read_image
+from unweave.data.user.input_images import SUFFIXES, image_files, read_image_like
 from unweave.errors import UserError, invalid
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load
@@ -110,28 +109,28 @@ def predict(run: str | Path | TrainedModel, data: Any = None, *, device: str = "
     import pandas as pd
 
     trained = _load_if_path(run, data, device)
-    classify, seen = classifier(trained), _observations(trained, data)
-    if seen.trained_on and seen.data is not None:
-        trained = trained._replace(data=seen.data)
-    probabilities, mappings = class_probabilities(classify, seen.images()), label_mappings(trained)
+    classify, observations = classifier(trained), _observations(trained, data)
+    if observations.trained_on and observations.data is not None:
+        trained = trained._replace(data=observations.data)
+    probabilities, mappings = class_probabilities(classify, observations.images()), label_mappings(trained)
     taken = {mapping.factor for mapping in mappings}
-    column = next(name for name in (seen.column, "picture", "observation", "_") if name not in taken)
-    table: dict[str, Any] = {column: seen.names}
+    column = next(name for name in (observations.column, "picture", "observation", "_") if name not in taken)
+    table: dict[str, Any] = {column: observations.names}
     for mapping, probs_NY in zip(mappings, probabilities, strict=True):
-        table |= _columns(probs_NY, mapping, seen)
+        table |= _columns(probs_NY, mapping, observations)
     return pd.DataFrame(table)
 
 
-def _columns(probs_NY: Tensor, mapping: LabelMapping, seen: Observations) -> dict[str, Any]:
+def _columns(probs_NY: Tensor, mapping: LabelMapping, observations: Observations) -> dict[str, Any]:
     factor, (confidence_N, class_N) = mapping.factor, probs_NY.max(1)
     names = np.array([*mapping.names(), None], dtype=object)
     columns = {factor: names[class_N], f"{factor}_confidence": confidence_N.numpy()}
-    true_N = None if seen.data is None else true_classes(mapping, seen.data)
-    if seen.data is not None and true_N is not None and (true_N >= 0).any():
-        columns[f"{factor}_true"] = _true_values(mapping, seen.data) if mapping.many_to_one else names[true_N]
+    true_N = None if observations.data is None else true_classes(mapping, observations.data)
+    if observations.data is not None and true_N is not None and (true_N >= 0).any():
+        columns[f"{factor}_true"] = _true_values(mapping, observations.data) if mapping.many_to_one else names[true_N]
         if mapping.many_to_one:  # the name of the class differs from the value in the table
             columns[f"{factor}_right"] = np.where(true_N >= 0, class_N.numpy() == true_N, None)
-        if seen.trained_on:
+        if observations.trained_on:
             columns[f"{factor}_labelled"] = _used_in_training(mapping, len(true_N))
     return columns
 
@@ -147,7 +146,7 @@ def accuracy_lines(frame: pd.DataFrame) -> list[str]:
                 same = rows[factor] == rows[f"{factor}_true"]
                 percent = 100 * rows.get(f"{factor}_right", same).astype(bool).mean()
                 which = "labelled in training" if used else "with a known class, not labelled in training"
-                lines.append(f"{factor}: {percent:.2f} % right of {len(rows)} observations {which}")
+                lines.append(f"{factor}: {percent:.2f} % correct of {len(rows)} observations {which}")
     return lines
 
 
@@ -237,13 +236,7 @@ def _image_files(trained: TrainedModel, paths: Any) -> Observations:
 
     def images() -> Iterator[Tensor]:
         for start in range(0, len(files), BATCH):
-            pixels = np.stack([_read(trained, file) for file in files[start : start + BATCH]])
+            pixels = np.stack([read_image_like(trained.data, file) for file in files[start : start + BATCH]])
             yield torch.as_tensor(pixels, dtype=torch.float32, device=device)
 
     return Observations("file", [str(file) for file in files], images, None, False)
-
-
-def _read(trained: TrainedModel, file: Path) -> np.ndarray:
-    """Read an image with the preprocessing of the training images, if these were files too."""
-    like = read_image_like(trained.data, file)
-    return read_image(file, trained.data.shape) if like is None else like

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unweave.contract import Method, Representation
 from unweave.data import Dataset
+from unweave.data.dataset import data_device
 from unweave.errors import UserError, invalid
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
@@ -37,11 +38,11 @@ def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
         index = torch.arange(data.size)
     else:
         index = torch.randperm(data.size, generator=torch.Generator().manual_seed(seed))[:num_samples]
-    return index.to(next(data.buffers(), index).device)
+    return index.to(data_device(data))
 
 
 def encode_dataset(
-    what: Representation, data: Dataset, *, num_samples: int | None, seed: int, batch: int = 512
+    representation: Representation, data: Dataset, *, num_samples: int | None, seed: int, batch: int = 512
 ) -> EncodedDataset:
     """Return codes and factors of `num_samples` random observations, or of all with None."""
     index = sample_indices(data, num_samples, seed)
@@ -49,10 +50,10 @@ def encode_dataset(
     with torch.no_grad():
         for part in index.split(batch):
             images = data.images(part)
-            if what.posterior is None:
-                codes.append(what.require("encode")(images).float())
+            if representation.posterior is None:
+                codes.append(representation.require("encode")(images).float())
             else:  # the mean is the code
-                mean, logvar = what.posterior(images)
+                mean, logvar = representation.posterior(images)
                 codes.append(mean.float())
                 logvars.append(logvar.float())
     return make_encoded_dataset(data, index, torch.cat(codes), torch.cat(logvars) if logvars else None)
@@ -92,7 +93,7 @@ def fingerprint(method: Method, data: Dataset, seed: int) -> str:
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     digest.update(json.dumps([data.name, data.options, data.size, data.factor_names, seed], default=str).encode())
     # A few images are included because the options do not identify data given as arrays.
-    probe = torch.linspace(0, data.size - 1, 16).long().to(next(data.buffers(), torch.empty(0)).device)
+    probe = torch.linspace(0, data.size - 1, 16).long().to(data_device(data))
     for values in (data.images(probe), factor_matrix(data, probe)):
         digest.update(values.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
@@ -102,32 +103,32 @@ def encode_run(
     folder: RunFolder, method: Method, data: Dataset, *, num_samples: int | None, seed: int, save: bool
 ) -> tuple[EncodedDataset, str]:
     """Return the encoded observations of a run and their fingerprint, read from its folder if stored there."""
-    mark = fingerprint(method, data, seed)
-    table = load_codes(folder, mark, num_samples, data.size)
+    digest = fingerprint(method, data, seed)
+    table = load_codes(folder, digest, num_samples, data.size)
     if table is None:
         table = encode_dataset(method.representation(), data, num_samples=num_samples, seed=seed)
         if save:
-            save_codes(folder, table, mark)
-    return table, mark
+            save_codes(folder, table, digest)
+    return table, digest
 
 
-def save_codes(folder: RunFolder, table: EncodedDataset, mark: str) -> None:
+def save_codes(folder: RunFolder, table: EncodedDataset, digest: str) -> None:
     """Store the table in a run folder, with its fingerprint."""
     found = {"rows": table.indices, "codes": table.codes, "factors": table.factors, "logvar": table.logvar}
     tensors = {name: torch.as_tensor(values) for name, values in found.items() if values is not None}
-    folder.save(STORE, tensors, fingerprint=mark)
+    folder.save(STORE, tensors, fingerprint=digest)
 
 
-def load_codes(folder: RunFolder, mark: str, num_samples: int | None, size: int) -> EncodedDataset | None:
+def load_codes(folder: RunFolder, digest: str, num_samples: int | None, size: int) -> EncodedDataset | None:
     """Return the first `num_samples` stored observations, or None if the stored ones are others or too few."""
     count = size if num_samples is None else min(num_samples, size)
     if not (folder.path / STORE).is_file():
         return None
     try:
-        found, about = folder.read(STORE)
+        found, metadata = folder.read(STORE)
         stored = len(found["rows"])
         # Random samples are not the beginning of the whole data set, which is stored in order.
-        if about["fingerprint"] != mark or stored < count or (stored == size) != (count == size):
+        if metadata["fingerprint"] != digest or stored < count or (stored == size) != (count == size):
             return None
         logvar = found["logvar"][:count] if "logvar" in found else None
         return _table(found["rows"][:count], found["codes"][:count], found["factors"][:count], logvar)

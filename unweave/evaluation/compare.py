@@ -28,15 +28,15 @@ _IMAGES_AT_ONCE = 16_384  # over all models together
 
 
 class _Posterior(nn.Module):
-    """Maps images to means and log-variances, or to codes, as a module that can be vmapped over weights."""
+    """Module that maps images to means and log-variances, or to codes, and can be vmapped over its weights."""
 
     def __init__(self, method: Method) -> None:
         super().__init__()
         self.method = method
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        what = self.method.representation()
-        return (what.require("encode")(images),) if what.posterior is None else what.posterior(images)
+        model = self.method.representation()
+        return (model.require("encode")(images),) if model.posterior is None else model.posterior(images)
 
 
 def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> list[tuple[Tensor, Tensor | None]]:
@@ -47,12 +47,12 @@ def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> 
     def one(state: dict[str, Tensor], images: Tensor) -> tuple[Tensor, ...]:
         return functional_call(modules[0], state, (images,))
 
-    found = []
+    batches = []
     with torch.no_grad(), conv_implementation("fleet"):
         for part in index_N.split(max(16, _IMAGES_AT_ONCE // len(methods))):
-            found.append([t.float().cpu() for t in vmap(one, (0, None))({**params, **buffers}, data.images(part))])
-    whole = [torch.cat(parts, dim=1) for parts in zip(*found, strict=True)]
-    return [(whole[0][k], whole[1][k] if len(whole) > 1 else None) for k in range(len(methods))]
+            batches.append([t.float().cpu() for t in vmap(one, (0, None))({**params, **buffers}, data.images(part))])
+    outputs = [torch.cat(parts, dim=1) for parts in zip(*batches, strict=True)]
+    return [(outputs[0][k], outputs[1][k] if len(outputs) > 1 else None) for k in range(len(methods))]
 
 
 def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: int) -> None:
@@ -62,13 +62,13 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
         groups.setdefault(f"{run.config.model_key()} {run.data.size}", []).append(run)
     for group in groups.values():
         data = group[0].data
-        marks = [fingerprint(run.method, data, seed) for run in group]
-        todo = [k for k, run in enumerate(group) if load_codes(run.folder, marks[k], num_samples, data.size) is None]
+        digests = [fingerprint(run.method, data, seed) for run in group]
+        todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data.size) is None]
         if not todo:
             continue
         index = sample_indices(data, num_samples, seed)
         for k, (codes, logvar) in zip(todo, encode_models([group[k].method for k in todo], data, index), strict=True):
-            save_codes(group[k].folder, make_encoded_dataset(data, index, codes, logvar), marks[k])
+            save_codes(group[k].folder, make_encoded_dataset(data, index, codes, logvar), digests[k])
 
 
 def varied_settings(configs: Sequence[RunConfig]) -> list[str]:
@@ -98,10 +98,10 @@ def score_runs(
     encode_runs(trained, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
     scores: list[Mapping[str, float]] = []
     for run in opened:
-        found = _stored_scores(run, metrics, num_samples, seed) if stored and isinstance(run, TrainedModel) else None
-        if found is None and isinstance(run, TrainedModel):
-            found = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
-        scores.append(found or {})
+        known = _stored_scores(run, metrics, num_samples, seed) if stored and isinstance(run, TrainedModel) else None
+        if known is None and isinstance(run, TrainedModel):
+            known = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
+        scores.append(known or {})
     return _frame(opened, scores)
 
 
@@ -126,14 +126,14 @@ def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str
     import pandas as pd
 
     settings = varied_settings([run.config for run in runs])
-    names = list(dict.fromkeys(name for found in scores for name in found))
+    names = list(dict.fromkeys(name for run_scores in scores for name in run_scores))
     rows = []
-    for run, found in zip(runs, scores, strict=True):
+    for run, run_scores in zip(runs, scores, strict=True):
         config = run.config
         row = {"run": str(run.folder.path), **{n: getattr(config, n) for n in ("method", "data", "seed", "steps")}}
         row["diverged"] = run.step if isinstance(run, Diverged) else float("nan")
         flat = config.compared_settings()
-        rows.append(row | {n: flat.get(n) for n in settings} | {n: found.get(n, float("nan")) for n in names})
+        rows.append(row | {n: flat.get(n) for n in settings} | {n: run_scores.get(n, float("nan")) for n in names})
     frame = pd.DataFrame(rows)
     frame.attrs = {"settings": settings, "scores": names}
     return frame

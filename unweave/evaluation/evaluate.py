@@ -64,7 +64,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    what: str | Path | TrainedModel | Representation,
+    model: str | Path | TrainedModel | Representation,
     data: str | Dataset | None = None,
     *,
     metrics: str | Sequence[str] | None = None,
@@ -83,32 +83,32 @@ def evaluate(
     the run was trained with such groups. `codes` are "mean", the posterior means, or "sampled"; scores of sampled codes
     are not stored in the run folder.
     """
-    names = _possible(metrics)
+    names = _candidate_metrics(metrics)
     check_choice("codes", codes, ("mean", "sampled"))
-    if isinstance(what, str | Path):
-        what = load(what, device=device)
+    if isinstance(model, str | Path):
+        model = load(model, device=device)
     if num_samples is not None and num_samples < 2:
         raise invalid("num_samples", num_samples, "at least 2, or None for all")
-    if data is None and not isinstance(what, TrainedModel):
+    if data is None and not isinstance(model, TrainedModel):
         message = "data is missing; pass data to evaluate a Representation on, such as data='sprites'"
         raise UserError(message, argument="data", accepted="a data set")
-    dataset = load_data(data) if data is not None else what.data  # type: ignore[union-attr]
+    dataset = load_data(data) if data is not None else model.data  # type: ignore[union-attr]
     # Metrics that fit a predictor get half as many rows in addition as test rows.
     more = num_samples // 2 if num_samples is not None and any(METRICS[name].split for name in names) else 0
     total = None if num_samples is None else num_samples + more
-    mark = ""
-    if isinstance(what, TrainedModel):
-        groups = groups or content_and_style(what, dataset)
-        table, mark = encode_run(what.folder, what.method, dataset, num_samples=total, seed=seed, save=save)
+    digest = ""
+    if isinstance(model, TrainedModel):
+        groups = groups or content_and_style(model, dataset)
+        table, digest = encode_run(model.folder, model.method, dataset, num_samples=total, seed=seed, save=save)
     else:
-        table = encode_dataset(what, dataset, num_samples=total, seed=seed)
+        table = encode_dataset(model, dataset, num_samples=total, seed=seed)
     if codes == "sampled":
-        table, mark = sample_codes(table, seed), f"{mark} sampled".strip()
-    given = _scoring_inputs(table, dataset, num_samples if more else None, seed)
-    given = given._replace(groups=groups, device=_metric_device(device))
-    result = score_table(given, metrics, dataset.factor_names, resamples)._replace(codes=mark)
-    if isinstance(what, TrainedModel) and save and codes == "mean":
-        what.folder.write_json("scores.json", _merge_stored(what.folder, result))
+        table, digest = sample_codes(table, seed), f"{digest} sampled".strip()
+    inputs = _scoring_inputs(table, dataset, num_samples if more else None, seed)
+    inputs = inputs._replace(groups=groups, device=_metric_device(device))
+    result = score_table(inputs, metrics, dataset.factor_names, resamples)._replace(codes=digest)
+    if isinstance(model, TrainedModel) and save and codes == "mean":
+        model.folder.write_json("scores.json", _merge_stored(model.folder, result))
     return result
 
 
@@ -123,7 +123,7 @@ def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list
     return codes, ["content" if name in shared else "style" if name in style else None for name in data.factor_names]
 
 
-def _possible(metrics: str | Sequence[str] | None) -> list[str]:
+def _candidate_metrics(metrics: str | Sequence[str] | None) -> list[str]:
     """Return the metrics that may be computed."""
     if metrics is None or isinstance(metrics, str):
         return [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
@@ -176,7 +176,7 @@ def evaluate_arrays(
     device: str = "cpu",
 ) -> Evaluation:
     """Return the scores of codes [N, D] and factors [N, K]; with `logvar` the codes are posterior means."""
-    _possible(metrics)
+    _candidate_metrics(metrics)
     table = read_table(codes, factors, factor_types=factor_types)
     count = len(table.factor_types)
     factor_names = tuple(names) if names is not None else tuple(f"factor {k}" for k in range(count))
@@ -188,49 +188,49 @@ def evaluate_arrays(
         if logvar.shape != table.codes.shape:
             accepted = f"an array like codes, of shape {table.codes.shape}"
             raise array_error("logvar", f"shape {logvar.shape}", accepted)
-    given = ScoringInputs(table, held_out, logvar, groups, seed, _metric_device(device))
-    return score_table(given, metrics, factor_names, resamples)
+    inputs = ScoringInputs(table, held_out, logvar, groups, seed, _metric_device(device))
+    return score_table(inputs, metrics, factor_names, resamples)
 
 
 def evaluate_npz(path: str | Path, **options: Any) -> Evaluation:
     """Return the scores of an .npz file, with the options of `evaluate_arrays`."""
-    found = read_npz(path)
-    options = {"names": found.names, "test": found.test, "logvar": found.logvar, **options}
-    return evaluate_arrays(found.codes, found.factors, **options)
+    arrays = read_npz(path)
+    options = {"names": arrays.names, "test": arrays.test, "logvar": arrays.logvar, **options}
+    return evaluate_arrays(arrays.codes, arrays.factors, **options)
 
 
 def score_table(
-    given: ScoringInputs, metrics: str | Sequence[str] | None, factor_names: tuple[str, ...], resamples: int
+    inputs: ScoringInputs, metrics: str | Sequence[str] | None, factor_names: tuple[str, ...], resamples: int
 ) -> Evaluation:
     """Compute the chosen metrics that apply, and the tables of information."""
-    chosen, skipped = choose(metrics, given)
-    found = score(given, chosen, resamples=resamples)
-    order = np.random.default_rng(given.seed).permutation(len(given.table.codes))[:MIG_ROWS]
-    part = select_rows(given.table, order)
+    chosen, skipped = choose(metrics, inputs)
+    results = score(inputs, chosen, resamples=resamples)
+    order = np.random.default_rng(inputs.seed).permutation(len(inputs.table.codes))[:MIG_ROWS]
+    part = select_rows(inputs.table, order)
     information = chance = np.zeros((part.codes.shape[1], 0))
     entropy = luck = np.zeros(0)
     if len(part.factor_types):
-        chance, luck = _shuffled_information(part, given.seed)
+        chance, luck = _shuffled_information(part, inputs.seed)
         information = mutual_information_matrix(part.codes, part.factors, factor_types=part.factor_types)
         entropy = entropies(part.factors, factor_types=part.factor_types)
     kl = carried = np.full(part.codes.shape[1], np.nan)
-    if given.logvar is not None:
-        mean_ND, logvar_ND = torch.as_tensor(given.table.codes), torch.as_tensor(given.logvar)
+    if inputs.logvar is not None:
+        mean_ND, logvar_ND = torch.as_tensor(inputs.table.codes), torch.as_tensor(inputs.logvar)
         kl, carried = kl_standard(mean_ND, logvar_ND).mean(0).numpy(), kl_to_mean(mean_ND, logvar_ND).numpy()
-    rows, seed = len(given.table.codes), given.seed
-    tables = Evaluation(found.values, factor_names, information, entropy, kl, rows, seed, found.intervals, skipped)
+    rows, seed = len(inputs.table.codes), inputs.seed
+    tables = Evaluation(results.values, factor_names, information, entropy, kl, rows, seed, results.intervals, skipped)
     known = (~np.isnan(np.asarray(part.factors, dtype=np.float64))).sum(0)
-    return tables._replace(importance=found.importance, carried=carried, known=known, chance=chance, luck=luck)
+    return tables._replace(importance=results.importance, carried=carried, known=known, chance=chance, luck=luck)
 
 
 def _shuffled_information(part: MetricInputs, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean information about shuffled factors [Z, K] and the largest excess of any latent over it [K]."""
-    draw, found = np.random.default_rng([seed, 2]), []
+    rng, information = np.random.default_rng([seed, 2]), []
     for _ in range(SHUFFLES):
         shuffled = np.array(part.factors, dtype=np.float64)
         for column in shuffled.T:
             rows = np.flatnonzero(~np.isnan(column))
-            column[rows] = column[draw.permutation(rows)]
-        found.append(mutual_information_matrix(part.codes, shuffled, factor_types=part.factor_types))
-    chance_ZK = np.mean(found, axis=0)
-    return chance_ZK, (found - chance_ZK).max((0, 1))
+            column[rows] = column[rng.permutation(rows)]
+        information.append(mutual_information_matrix(part.codes, shuffled, factor_types=part.factor_types))
+    chance_ZK = np.mean(information, axis=0)
+    return chance_ZK, (information - chance_ZK).max((0, 1))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unweave.contract import Part
 from unweave.data import Dataset
+from unweave.data.dataset import data_device
 from unweave.data.supervision.parse import parse_supervision
 from unweave.errors import invalid
 from unweave.evaluation.codes import sample_indices
@@ -23,7 +24,7 @@ from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardi
 from unweave.model import TrainedModel
 
 TRAIN_SHARE = 2 / 3  # of the observations of each class; the others are test observations
-MOST_CLASSES = 500  # a linear classifier of more takes minutes
+MAX_CLASSES = 500  # a linear classifier of more takes minutes
 _CHUNK = 512  # images in one call of the encoder
 
 
@@ -42,7 +43,7 @@ class GroupAccuracy(NamedTuple):
     style: float  # of one observation
     chance: float
     classes: int
-    rows: int  # train and test observations
+    rows: int  # training and test observations
 
 
 def content_style_slices(parts: Sequence[Part]) -> tuple[slice, slice]:
@@ -75,7 +76,7 @@ class _Rows(NamedTuple):
     origin_N: np.ndarray  # index of the data set
     index_N: np.ndarray  # index of the observation in it
     labels_N: Indices
-    train_N: np.ndarray  # True for train observations
+    train_N: np.ndarray  # True for training observations
 
 
 def group_accuracy(
@@ -89,40 +90,40 @@ def group_accuracy(
 ) -> GroupAccuracy:
     """Return the accuracy of predicting the class of a group from codes of `num_samples` observations of `data`.
 
-    `data` defaults to the data of the run. Two thirds of the observations are train observations; with `test`, all of
-    them are, and as many observations of `test` are the test observations. For `members` above 1, `encode_group` of
-    the method combines the content of observations of the same class; train and test observations are never combined.
-    Numbers of members that exceed the size of a class are left out.
+    `data` defaults to the data of the run. Two thirds of the observations are for training; with `test`, all of them
+    are, and as many observations of `test` are the test observations. For `members` above 1, `encode_group` of the
+    method combines the content of observations of the same class, but not of training and test observations. Numbers of
+    members that exceed the size of a class are left out.
     """
-    found = _rows(run, run.data if data is None else data, test, num_samples, seed)
-    what = run.representation
-    content, style = content_style_slices(what.parts)
-    single_NZ = _encoded(what.require("encode"), found, np.arange(len(found.labels_N))[:, None])
-    accuracies = {1: _accuracy(single_NZ[:, content], found.labels_N, found.train_N)} if 1 in members else {}
-    for count in [m for m in members if m > 1 and what.encode_group is not None]:
-        together_NM = group_rows(found.labels_N, found.train_N, count, seed)
-        if together_NM is not None:
-            joined_NZ = _encoded(what.require("encode_group"), found, together_NM)
-            accuracies[count] = _accuracy(joined_NZ[:, content], found.labels_N, found.train_N)
-    style_accuracy = _accuracy(single_NZ[:, style], found.labels_N, found.train_N)
-    chance = _chance(found.labels_N, found.train_N)
-    return GroupAccuracy(accuracies, style_accuracy, chance, int(found.labels_N.max()) + 1, len(found.labels_N))
+    rows = _sample_rows(run, run.data if data is None else data, test, num_samples, seed)
+    representation = run.representation
+    content, style = content_style_slices(representation.parts)
+    single_NZ = _encode_first(representation.require("encode"), rows, np.arange(len(rows.labels_N))[:, None])
+    accuracies = {1: _accuracy(single_NZ[:, content], rows.labels_N, rows.train_N)} if 1 in members else {}
+    for count in [m for m in members if m > 1 and representation.encode_group is not None]:
+        groups_NM = group_rows(rows.labels_N, rows.train_N, count, seed)
+        if groups_NM is not None:
+            joined_NZ = _encode_first(representation.require("encode_group"), rows, groups_NM)
+            accuracies[count] = _accuracy(joined_NZ[:, content], rows.labels_N, rows.train_N)
+    style_accuracy = _accuracy(single_NZ[:, style], rows.labels_N, rows.train_N)
+    chance = _chance(rows.labels_N, rows.train_N)
+    return GroupAccuracy(accuracies, style_accuracy, chance, int(rows.labels_N.max()) + 1, len(rows.labels_N))
 
 
-def _rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: int, seed: int) -> _Rows:
+def _sample_rows(run: TrainedModel, data: Dataset, test: Dataset | None, num_samples: int, seed: int) -> _Rows:
     sets = (data,) if test is None else (data, test)
-    drawn = [_classed(one, run.config.supervision, num_samples, seed) for one in sets]
+    drawn = [_sample_classes(one, run.config.supervision, num_samples, seed) for one in sets]
     keys = np.concatenate([key for _, key in drawn])
     labels_N = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
     count = int(labels_N.max(initial=-1)) + 1
-    if not 2 <= count <= MOST_CLASSES:
-        raise invalid("data", f"{count} classes of groups", f"a data set with 2 to {MOST_CLASSES} classes of groups")
+    if not 2 <= count <= MAX_CLASSES:
+        raise invalid("data", f"{count} classes of groups", f"a data set with 2 to {MAX_CLASSES} classes of groups")
     origin_N = np.repeat(np.arange(len(sets)), [len(index) for index, _ in drawn])
     train_N = train_rows(labels_N, seed) if test is None else origin_N == 0
     return _Rows(sets, origin_N, np.concatenate([index for index, _ in drawn]), labels_N, train_N)
 
 
-def _classed(data: Dataset, supervision: str, num_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample_classes(data: Dataset, supervision: str, num_samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return random observations and the factors that groups share; observations with unknown values are left out."""
     by = parse_supervision(supervision, data).shared
     if not by:
@@ -144,7 +145,7 @@ def _ranks(key_N: Indices, seed: int) -> tuple[Indices, Indices]:
 
 
 def train_rows(labels_N: Indices, seed: int) -> np.ndarray:
-    """Return which rows are train rows, two thirds of each class [N]."""
+    """Return which rows are training rows, two thirds of each class [N]."""
     rank_N, count_N = _ranks(labels_N, seed)
     train_N = rank_N < np.maximum(1, np.floor(TRAIN_SHARE * count_N))
     if train_N.all():
@@ -163,13 +164,13 @@ def group_rows(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) ->
     return np.stack([table[key_N, (rank_N + step) % size_N] for step in range(count)], axis=1)
 
 
-def _encoded(encode: Callable[[Tensor], Tensor], rows: _Rows, together_NM: np.ndarray) -> Floats:
+def _encode_first(encode: Callable[[Tensor], Tensor], rows: _Rows, groups_NM: np.ndarray) -> Floats:
     """Return the code of the first member of each group of rows [N, Z]; one member is encoded as a single image."""
     found, order = [], np.argsort(rows.origin_N, kind="stable")
     with torch.no_grad():
         for number, data in enumerate(rows.sets):
-            device = next(data.buffers(), torch.empty(0)).device
-            index_NM = torch.from_numpy(rows.index_N[together_NM[rows.origin_N == number]]).to(device)
+            device = data_device(data)
+            index_NM = torch.from_numpy(rows.index_N[groups_NM[rows.origin_N == number]]).to(device)
             for part_BM in index_NM.split(max(1, _CHUNK // index_NM.shape[1])):
                 images = data.images(part_BM.flatten())
                 single = index_NM.shape[1] == 1

@@ -18,7 +18,7 @@ from unweave.ops.annealed import annealed_log_weights
 from unweave.ops.noise import fold
 
 _CHUNK = 4096  # chains in one call of a network
-_LEAST = 0.05  # smallest standard deviation of the starting points
+_MIN_DEVIATION = 0.05  # smallest standard deviation of the starting points
 _DEVIATION = 0.5  # standard deviation of the starting points without a posterior
 
 
@@ -37,27 +37,28 @@ def marginal_nll(
     found = []
     for part, index_B in enumerate(sample_indices(data, num_samples, seed).split(max(1, _CHUNK // chains))):
         images = model.likelihood.observed(data.images(index_B), fold(fold(key, "pixels"), part))
-        mean_BZ, spread_BZ = _start(run.representation, images)
+        mean_BZ, spread_BZ = _initial_distribution(run.representation, images)
         found.append(_log_marginal_likelihood(model, images, mean_BZ, spread_BZ, fold(key, part), chains, steps))
     return -torch.cat(found)
 
 
 def _autoencoder(run: TrainedModel) -> AutoEncoder:
     """Return the autoencoder of a method with the prior N(0, I) over the whole code."""
-    model, what = dict(run.method.named_children()).get("autoencoder"), run.representation
-    if isinstance(model, AutoEncoder) and not what.parts and what.from_prior is None and run.method.prior == "normal":
+    model, representation = dict(run.method.named_children()).get("autoencoder"), run.representation
+    normal = run.method.prior == "normal" and representation.from_prior is None
+    if isinstance(model, AutoEncoder) and not representation.parts and normal:
         return model
     raise invalid("method", run.config.method, "a VAE with a normal prior and without parts")
 
 
-def _start(what: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
+def _initial_distribution(representation: Representation, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation [B, Z] of the starting points of each image."""
     with torch.no_grad():
-        if what.posterior is None:
-            mean_BZ = what.require("encode")(x_BCHW)
+        if representation.posterior is None:
+            mean_BZ = representation.require("encode")(x_BCHW)
             return mean_BZ, torch.full_like(mean_BZ, _DEVIATION)
-        mean_BZ, logvar_BZ = what.posterior(x_BCHW)
-    return mean_BZ, 2.0 * torch.exp(0.5 * logvar_BZ).clamp(_LEAST, 1.0)
+        mean_BZ, logvar_BZ = representation.posterior(x_BCHW)
+    return mean_BZ, 2.0 * torch.exp(0.5 * logvar_BZ).clamp(_MIN_DEVIATION, 1.0)
 
 
 def _log_marginal_likelihood(
@@ -69,8 +70,8 @@ def _log_marginal_likelihood(
     def log_factor(u_BZ: Tensor) -> Tensor:
         """Return log p(x, z) minus the log-density of the starting points, with z = mean + spread u."""
         z_BZ = mean_BZ + spread_BZ * u_BZ
-        apart_B = 0.5 * (u_BZ.square() - z_BZ.square()).sum(1) + spread_BZ.log().sum(1)
-        return apart_B - model.nll(x_BCHW, z_BZ)
+        correction_B = 0.5 * (u_BZ.square() - z_BZ.square()).sum(1) + spread_BZ.log().sum(1)
+        return correction_B - model.nll(x_BCHW, z_BZ)
 
     weight_B = annealed_log_weights(log_factor, (len(mean_BZ), model.latents), key, steps=steps)
     return weight_B.view(-1, chains).logsumexp(1) - math.log(chains)

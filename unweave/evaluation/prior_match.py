@@ -15,13 +15,14 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset
+from unweave.data.dataset import data_device
 from unweave.errors import check_choice, invalid
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
 from unweave.nn.networks import build_networks
 
-TESTED = 2000  # observations to test a classifier on, or a fifth of a smaller data set
+MAX_TEST = 2000  # observations to test a classifier on, or a fifth of a smaller data set
 _CHUNK = 512  # images in one call of a network
 
 
@@ -30,7 +31,7 @@ class Classifier(NamedTuple):
 
     factor: int  # index of the factor
     classify: Callable[[Tensor], Tensor]  # images [B, C, H, W] -> classes [B]
-    true_Y: Indices  # number of observations of each class
+    counts_Y: Indices  # number of observations of each class
     error: float  # test error
 
 
@@ -53,12 +54,12 @@ def fit_classifier(
     index_N = sample_indices(data, None, 0)
     class_N = data.factors(index_N)[:, k]
     index_N, class_N = index_N[class_N >= 0], class_N[class_N >= 0]  # those with a known class
-    count, tested = data.factor_sizes[k], min(TESTED, len(index_N) // 5)
-    if not tested:
+    count, num_test = data.factor_sizes[k], min(MAX_TEST, len(index_N) // 5)
+    if not num_test:
         raise invalid("factor", factor, f"known for 5 observations or more, not {len(index_N)}")
     generator = torch.Generator().manual_seed(seed)
     order_N = torch.randperm(len(index_N), generator=generator).to(index_N.device)
-    test, train = order_N[:tested], order_N[tested:]
+    test, train = order_N[:num_test], order_N[num_test:]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = build_networks(net, data.shape, count)[0].to(index_N.device)
@@ -82,7 +83,7 @@ def fit_classifier(
 
 
 def aggregate_posterior_metrics(
-    what: Representation,
+    representation: Representation,
     data: Dataset,
     classifier: Classifier,
     *,
@@ -94,35 +95,35 @@ def aggregate_posterior_metrics(
 
     Numbers of labels that leave no test observations are left out.
     """
-    if any(part.classes for part in what.parts):
+    if any(part.classes for part in representation.parts):
         accepted = "a code without categorical parts, whose prior is not normal"
-        raise invalid("parts", [part.name for part in what.parts], accepted)
-    decode = what.require("decode")
-    table = encode_dataset(what, data, num_samples=num_samples, seed=seed)
-    drawn = np.random.default_rng([seed, 1])  # independent of the samples of the prior
-    z_NZ = sample_posterior_codes(table, drawn)
+        raise invalid("parts", [part.name for part in representation.parts], accepted)
+    decode = representation.require("decode")
+    table = encode_dataset(representation, data, num_samples=num_samples, seed=seed)
+    rng = np.random.default_rng([seed, 1])  # independent of the samples of the prior
+    z_NZ = sample_posterior_codes(table, rng)
     class_N = table.factors[:, classifier.factor]
     known_N = ~np.isnan(class_N)
     counts = [number for number in labels if number < known_N.sum()]
-    device = next(data.buffers(), table.indices).device
+    device = data_device(data)
     return AggregatePosteriorMetrics(
         prior_mmd(z_NZ, seed=seed, device=str(device)),
         log_det_covariance(z_NZ),
         _squared_error(decode, data, table.indices.to(device), z_NZ),
-        class_divergence(_sample_classes(decode, classifier, drawn, z_NZ.shape, device), classifier.true_Y),
+        class_divergence(_sample_classes(decode, classifier, rng, z_NZ.shape, device), classifier.counts_Y),
         {number: label_error(table.codes[known_N], class_N[known_N], labels=number, seed=seed) for number in counts},
     )
 
 
-def sample_posterior_codes(table: EncodedDataset, drawn: np.random.Generator) -> Floats:
+def sample_posterior_codes(table: EncodedDataset, rng: np.random.Generator) -> Floats:
     """Return samples z ~ q(z|x) of all observations [N, Z], or the codes without a posterior."""
     codes_NZ = table.codes.astype(np.float64)
     if table.logvar is None:
         return codes_NZ
-    return codes_NZ + np.exp(0.5 * table.logvar.astype(np.float64)) * drawn.standard_normal(codes_NZ.shape)
+    return codes_NZ + np.exp(0.5 * table.logvar.astype(np.float64)) * rng.standard_normal(codes_NZ.shape)
 
 
-def _decoded(decode: Callable[[Tensor], Tensor], z_NZ: Floats, device: torch.device) -> Iterator[Tensor]:
+def _decode_batches(decode: Callable[[Tensor], Tensor], z_NZ: Floats, device: torch.device) -> Iterator[Tensor]:
     """Yield the decoded images in batches."""
     with torch.no_grad():
         for part_BZ in torch.as_tensor(z_NZ, dtype=torch.float32).split(_CHUNK):
@@ -131,7 +132,7 @@ def _decoded(decode: Callable[[Tensor], Tensor], z_NZ: Floats, device: torch.dev
 
 def _squared_error(decode: Callable[[Tensor], Tensor], data: Dataset, rows_N: Tensor, z_NZ: Floats) -> float:
     total = torch.zeros((), dtype=torch.float64, device=rows_N.device)
-    for part, images in zip(rows_N.split(_CHUNK), _decoded(decode, z_NZ, rows_N.device), strict=True):
+    for part, images in zip(rows_N.split(_CHUNK), _decode_batches(decode, z_NZ, rows_N.device), strict=True):
         total += (data.images(part) - images).square().sum(dtype=torch.float64)
     return float(total) / len(rows_N)
 
@@ -139,12 +140,12 @@ def _squared_error(decode: Callable[[Tensor], Tensor], data: Dataset, rows_N: Te
 def _sample_classes(
     decode: Callable[[Tensor], Tensor],
     classifier: Classifier,
-    drawn: np.random.Generator,
+    rng: np.random.Generator,
     shape: tuple[int, ...],
     device: torch.device,
 ) -> Indices:
     """Return the number of images of each class [Y], among images decoded from samples [N, Z] of the prior."""
-    counts_Y = np.zeros(len(classifier.true_Y), dtype=np.int64)
-    for images in _decoded(decode, drawn.standard_normal(shape), device):
+    counts_Y = np.zeros(len(classifier.counts_Y), dtype=np.int64)
+    for images in _decode_batches(decode, rng.standard_normal(shape), device):
         counts_Y += classifier.classify(images).bincount(minlength=len(counts_Y)).cpu().numpy()
     return counts_Y

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.contract import Method
-from unweave.data.user.folder import read_image_like
-from unweave.data.user.input_images import image_files, read_image
+from unweave.data.user.input_images import image_files, read_image_like
 from unweave.errors import check_choice, invalid
 from unweave.model import TrainedModel
 from unweave.runs import write_files
@@ -31,17 +30,11 @@ def encode_files(
     """Write `codes` [N, Z] and `files` [N] to an .npz; return N."""
     files = image_files(paths)
     parts = (files[start : start + batch] for start in range(0, len(files), batch))
-    codes = [trained.encode(np.stack([_read(trained, file) for file in part])) for part in parts]
+    codes = [trained.encode(np.stack([read_image_like(trained.data, file) for file in part])) for part in parts]
     buffer = io.BytesIO()
     np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
     write_files(out, {Path(out): buffer.getvalue()})
     return len(files)
-
-
-def _read(trained: TrainedModel, path: Path) -> np.ndarray:
-    """Read an image; preprocess it like the training images if those were files too."""
-    like = read_image_like(trained.data, path)
-    return read_image(path, trained.data.shape) if like is None else like
 
 
 class _Encoder(nn.Module):

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
-from unweave.config import RunConfig, resolve, split_options
+from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import UNSUPERVISED_FIELDS, Method, stages, static_arguments
 from unweave.data.supervision import NoSupervision
@@ -47,7 +47,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     net : "mlp", or for images "locatello", "burgess", "kim", "small"
     likelihood : "gaussian", "laplace", or "bernoulli" for data in 0..1
     steps, batch : number of training steps, and observations in each
-    lr : learning rate, a number or "linear(start, end, steps)"; None is the method's own
+    lr : learning rate, a number or "linear(start, end, steps)"; None is the method's default
     shape : image shape of the rows of X; None leaves X as it is
     device : "auto", "cpu", "cuda", "cuda:N" or "mps"
     precision : "float32", "tf32" or "bf16"
@@ -121,7 +121,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             name = twice[0]
             raise invalid("settings", name, f"without {name}", hint=f"use the parameter {name}={further[name]!r}")
         known = static_arguments(cls)
-        arguments, hyper = resolve(cls, {**{n: v for n, v in own.items() if n in known}, **further})
+        arguments, hyper = resolve_settings(cls, {**{n: v for n, v in own.items() if n in known}, **further})
         steps = check_integer("steps", self.steps, 1)
         given = {"lr": self.lr, "batch": self.batch, "precision": self.precision, "engine": self.engine}
         options, _ = split_options({**given, "steps": steps, "seed": _seed(self.random_state), "supervision": "none"})

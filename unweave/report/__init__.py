@@ -2,7 +2,7 @@
 
 from unweave.report.pages.run import report
 from unweave.report.pages.sweep import compare_page
-from unweave.report.samples import save_samples, traversal_picture
+from unweave.report.samples import save_samples, traversal_png
 from unweave.report.sweep_summary import summary
 
-__all__ = ["compare_page", "report", "save_samples", "summary", "traversal_picture"]
+__all__ = ["compare_page", "report", "save_samples", "summary", "traversal_png"]

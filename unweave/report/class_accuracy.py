@@ -19,7 +19,7 @@ from unweave.model import TrainedModel
 from unweave.report.formatting import percent, pretty
 
 MAX_ROWS = 3000  # number of observations that are classified
-MOST_ERRORS = 3  # pairs of classes that are named
+MAX_ERRORS = 3  # pairs of classes that are named
 _CHUNK = 512
 
 
@@ -46,7 +46,7 @@ class ClassAccuracy(NamedTuple):
 
     def most_frequent_errors(self) -> str:
         errors_VV = self.confusion_VV - np.diag(np.diag(self.confusion_VV))
-        order = np.argsort(-errors_VV, axis=None, kind="stable")[:MOST_ERRORS]
+        order = np.argsort(-errors_VV, axis=None, kind="stable")[:MAX_ERRORS]
         pairs = [pair for pair in zip(*np.unravel_index(order, errors_VV.shape)) if errors_VV[pair] > 0]
         named = [f"{self.names[t]} taken for {self.names[g]} ({percent(errors_VV[t, g])})" for t, g in pairs]
         return f"Most frequent errors: {', '.join(named)}." if named else "There are no errors."
@@ -108,13 +108,13 @@ def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
     return found
 
 
-def unlabelled(used: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
+def unlabelled(labelled: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
     """Return random observations without a label, their labels without mistakes, and True.
 
     If all observations have a label, return random labelled ones and False.
     """
-    index_N, labels_NL = used.complete().table
-    left = torch.isin(index_N, used.table[0], invert=True)
+    index_N, labels_NL = labelled.complete().table
+    left = torch.isin(index_N, labelled.table[0], invert=True)
     held_out = bool(left.any())
     rows = left.nonzero()[:, 0] if held_out else torch.arange(len(index_N), device=left.device)
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MAX_ROWS].to(rows.device)

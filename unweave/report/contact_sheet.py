@@ -64,11 +64,11 @@ def _cell(image_CHW: np.ndarray) -> Image.Image:
     """Return the image, enlarged by an integer factor or reduced if it is large."""
     pixels = np.round(np.clip(image_CHW, 0.0, 1.0) * 255.0).astype(np.uint8).transpose(1, 2, 0)
     pixels = pixels[..., :3] if pixels.shape[2] >= 3 else np.repeat(pixels[..., :1], 3, axis=2)
-    picture = Image.fromarray(pixels)
-    longest = max(picture.size)
+    image = Image.fromarray(pixels)
+    longest = max(image.size)
     zoom = max(1, round(_CELL / longest)) if longest <= 1.5 * _CELL else _CELL / longest
     filter = Image.Resampling.NEAREST if zoom >= 1 else Image.Resampling.BOX
-    return picture.resize((round(picture.width * zoom), round(picture.height * zoom)), filter)
+    return image.resize((round(image.width * zoom), round(image.height * zoom)), filter)
 
 
 def _value(data: Dataset, observation: int, k: int) -> str:

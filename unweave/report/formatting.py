@@ -1,4 +1,4 @@
-"""Numbers and names as text for readers."""
+"""Format numbers and names for people to read."""
 
 import math
 import sys

@@ -90,17 +90,17 @@ def figure_png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-class Picture(NamedTuple):
+class InlineImage(NamedTuple):
     """An inline image of a page."""
 
     uri: str
     width: int  # CSS pixels, a multiple of the image's own width
 
 
-def picture(pixels: np.ndarray, width: int = STRIP_WIDTH) -> Picture:
+def inline_image(pixels: np.ndarray, width: int = STRIP_WIDTH) -> InlineImage:
     """Return the pixels as an inline image of about this width."""
     zoom = max(1, round(width / pixels.shape[1]))
-    return Picture("data:image/png;base64," + base64.b64encode(to_png(pixels)).decode(), zoom * pixels.shape[1])
+    return InlineImage("data:image/png;base64," + base64.b64encode(to_png(pixels)).decode(), zoom * pixels.shape[1])
 
 
 def load_font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:

@@ -13,10 +13,10 @@ PARTIAL_THRESHOLD = 0.15  # share of a factor's entropy from which a latent enco
 
 
 def adjusted_information(result: Evaluation) -> np.ndarray:
-    """Return the share of each factor's entropy that each latent knows [Z, K], adjusted for chance.
+    """Return the information of each latent about each factor as a share of its entropy [Z, K], adjusted for chance.
 
-    Adjusted as in Vinh et al. 2010: what counting finds in uninformative codes is 0, all of the entropy is 1. Values
-    that a latent may reach by luck are 0. The share of a constant factor is 0.
+    Adjusted as in Vinh et al. 2010: the estimate for uninformative codes is 0, all of the entropy is 1. Values
+    that are not larger than those about shuffled factors are 0. The share of a constant factor is 0.
     """
     if result.chance is None or result.luck is None:
         return _share(result.information, np.broadcast_to(result.entropies, result.information.shape))
@@ -30,7 +30,7 @@ def _share(known_ZK: np.ndarray, whole_ZK: np.ndarray) -> np.ndarray:
 
 
 def latent_order(result: Evaluation) -> list[int]:
-    """Return the latents, most informative first: by nats, or without posteriors by what they know of factors."""
+    """Return the latents, most informative first: by nats, or without posteriors by information about factors."""
     nats_Z = result.latent_information
     information_Z = nats_Z if np.isfinite(nats_Z).all() else adjusted_information(result).max(1)
     return np.argsort(-information_Z, kind="stable").tolist()

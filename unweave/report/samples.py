@@ -57,20 +57,20 @@ def _latent_label(result: Evaluation, latent: int) -> tuple[str, str]:
     return f"z{latent} · {pretty(result.factor_names[best])} {percent(float(known_K[best]))}", note
 
 
-def traversal_picture(
+def traversal_png(
     trained: TrainedModel,
     *,
     result: Evaluation | None = None,
     starts: int = 1,
     steps: int = 9,
     seed: int = 0,
-    dead: bool = False,
+    include_inactive: bool = False,
 ) -> bytes:
-    """Return a PNG with one labelled row per active latent (`dead=True`: per latent), most informative first."""
+    """Return a PNG with one labelled row per active latent, or per latent, most informative first."""
     if result is None:
         result = evaluate(trained, metrics=(), seed=seed, save=False)
     order = [z for z in latent_order(result) if not coordinate_names(trained)[z][1]]
-    chosen = [z for z in order if dead or result.active[z]] or order
+    chosen = [z for z in order if include_inactive or result.active[z]] or order
     found = traverse(trained, chosen, starts=starts, steps=steps, seed=seed)
     rows = [(z, [strip(images) for images in strips]) for z, _, _, strips in found]
     return _sheet([_Row(*_latent_label(result, z), strips, not result.active[z]) for z, strips in rows])
@@ -82,5 +82,5 @@ def save_samples(trained: TrainedModel, seed: int = 0) -> None:
         return
     rows = [_Row(name, "", [pixels]) for name, pixels in reconstructions(trained, seed=seed)]
     folder = trained.folder.path / "samples"
-    contents = {"reconstructions.png": _sheet(rows), "traversals.png": traversal_picture(trained, seed=seed)}
+    contents = {"reconstructions.png": _sheet(rows), "traversals.png": traversal_png(trained, seed=seed)}
     write_files(folder, {folder / name: content for name, content in contents.items()}, argument="samples")

@@ -16,7 +16,7 @@ from unweave.data.dataset import data_device
 from unweave.data.supervision.label_mapping import value_name
 from unweave.model import TrainedModel
 from unweave.report.formatting import join_words, pretty
-from unweave.report.images import image_grid, picture, sample_images
+from unweave.report.images import image_grid, inline_image, sample_images
 
 DRAWN_GROUPS = 64  # groups among which different ones are chosen
 MAX_CHANGES = 3  # factors named beside an interpolation
@@ -47,7 +47,7 @@ def split_code(parts: Sequence[Part]) -> CodeSplit | None:
 
 def swap_context(trained: TrainedModel, split: CodeSplit, seed: int, side: int) -> dict[str, Any]:
     pixels = swap_grid(trained, split, down=side, across=side + 2, seed=seed)
-    return {"picture": picture(pixels, GRID_WIDTH), "first": split.first, "second": split.second}
+    return {"image": inline_image(pixels, GRID_WIDTH), "first": split.first, "second": split.second}
 
 
 def swap_grid(trained: TrainedModel, split: CodeSplit, *, down: int = 6, across: int = 8, seed: int = 0) -> np.ndarray:

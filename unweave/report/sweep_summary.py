@@ -156,11 +156,11 @@ def sign(score: str) -> int:
     return {"higher": 1, "lower": -1, "neither": 0}[metric.better] if metric else 1
 
 
-def best_groups(found: Sequence[Family], score: str) -> list[Group]:
+def best_groups(methods: Sequence[Family], score: str) -> list[Group]:
     """Return for each data set the setting with the best median, if there are several settings."""
     best = []
-    for data in dict.fromkeys(family.data for family in found):
-        groups = [g for f in found if f.data == data for g in f.groups if len(g.scores(score))]
+    for data in dict.fromkeys(family.data for family in methods):
+        groups = [g for f in methods if f.data == data for g in f.groups if len(g.scores(score))]
         if sign(score) and len(groups) > 1:
             best.append(max(groups, key=lambda group: sign(score) * group.scores(score).median()))
     return best
@@ -177,13 +177,13 @@ class Ranked(NamedTuple):
     median: float
 
 
-def ranking_sentences(found: Sequence[Family], score: str | None) -> list[str]:
+def ranking_sentences(methods: Sequence[Family], score: str | None) -> list[str]:
     """Say which setting is best, by how much, and how large the variation between seeds is."""
     if score is None:
         return ["No run has a score, so settings cannot be ranked."]
     labelled = [
-        (f"{family.name} ({g.label})" if g.label and len(found) > 1 else g.label or family.name, g.scores(score))
-        for family in found
+        (f"{family.name} ({g.label})" if g.label and len(methods) > 1 else g.label or family.name, g.scores(score))
+        for family in methods
         for g in family.groups
     ]
     groups = [Ranked(label, scores.to_numpy(), float(scores.median())) for label, scores in labelled if len(scores)]

@@ -11,7 +11,7 @@ import numpy as np
 from unweave.evaluation.evaluate import Evaluation, encode_dataset
 from unweave.model import TrainedModel
 from unweave.report.formatting import pretty
-from unweave.report.images import picture, sample_images, strip
+from unweave.report.images import inline_image, sample_images, strip
 from unweave.report.information import adjusted_information, coordinate_names, latent_order
 
 RANGE_ROWS = 2000  # number of encoded images from which the range of a latent is estimated
@@ -63,7 +63,7 @@ def latent_rows(trained: TrainedModel, result: Evaluation, seed: int, starts: in
                 "share": 0.0 if k is None else float(known_ZK[z, k]),
                 "low": low,
                 "high": high,
-                "strips": [picture(strip(images)) for images in (strips if z in shown else strips[:1])],
+                "strips": [inline_image(strip(images)) for images in (strips if z in shown else strips[:1])],
             }
         )
     return rows

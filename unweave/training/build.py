@@ -39,7 +39,7 @@ def find_device(device: str, precision: str = "float32") -> str:
     if kind not in usable:
         raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
     if not usable[kind]:
-        accepted = ", ".join(name for name, there in usable.items() if there)
+        accepted = ", ".join(name for name, is_usable in usable.items() if is_usable)
         message = f"device '{device}' is not available on this machine; available: {accepted}"
         raise UserError(message, argument="device", value=device, accepted=accepted)
     if precision == "bf16" and kind != "cuda":
@@ -108,7 +108,7 @@ def load_trained_weights(method: Method, state: State) -> None:
 def build_program(
     config: RunConfig, method: Method, data: Dataset, stage: int = 0, supervision: Supervision | None = None
 ) -> Program:
-    """Return what the engine needs to know of one stage of a run; `supervision` as in `build`."""
+    """Return what the engine needs for one stage of a run; `supervision` as in `build`."""
     device = config.device
     # A run of an older version lacks the hyperparameters that were added since.
     rows = [schedule_row(config.hyper.get(name, param.default), device) for name, param in hyper_params(method).items()]
@@ -148,8 +148,8 @@ def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
     sampler: Sampler = program.sample  # type: ignore[assignment]
     cached_M = device_cache(sampler.data, cache_bytes, device)
     keys, num_cached = step_keys(int(program.seed), step, phases), 0 if cached_M is None else len(cached_M)
-    stream = BatchPrefetcher(sampler, keys, program.batch, pin=device.type == "cuda", num_cached=num_cached)
-    return program._replace(sample=DeviceBuffer(stream, phases, device, cached_M))
+    prefetcher = BatchPrefetcher(sampler, keys, program.batch, pin=device.type == "cuda", num_cached=num_cached)
+    return program._replace(sample=DeviceBuffer(prefetcher, phases, device, cached_M))
 
 
 def device_cache_bytes(data: Dataset, device: torch.device | str) -> int:

@@ -32,9 +32,9 @@ class Run(NamedTuple):
 def group_into_cohorts(runs: Sequence[Run]) -> list[list[int]]:
     """Return the indices of the runs of each cohort. Runs on data that are not resident are trained one by one."""
     groups: dict[str, list[int]] = {}
-    for number, run in enumerate(runs):
-        alone = number if not run.data.resident else ""
-        groups.setdefault(f"{run.config.cohort_key()} {id(run.data)} {alone}", []).append(number)
+    for index, run in enumerate(runs):
+        alone = index if not run.data.resident else ""
+        groups.setdefault(f"{run.config.cohort_key()} {id(run.data)} {alone}", []).append(index)
     return list(groups.values())
 
 
@@ -48,11 +48,14 @@ def choose_strategy(strategy: str, cohort: Sequence[Run]) -> str:
 def split_to_fit(
     cohort: Sequence[Run], train_briefly: Callable[[Sequence[Run]], None], meter: ProgressMeter
 ) -> list[Sequence[Run]]:
-    """Split a cohort into equal parts if it is too large for the device; `train_briefly` runs one step of a few."""
-    most = _largest_fleet(cohort, train_briefly)
-    if len(cohort) <= most:
+    """Split a cohort into equal parts if it is too large for the device.
+
+    `train_briefly` trains the given runs for one step.
+    """
+    max_size = _largest_fleet(cohort, train_briefly)
+    if len(cohort) <= max_size:
         return [cohort]
-    count = -(-len(cohort) // most)
+    count = -(-len(cohort) // max_size)
     size = -(-len(cohort) // count)
     meter.message = f"{len(cohort)} runs do not fit into memory together: {count} parts of at most {size}"
     return [cohort[i : i + size] for i in range(0, len(cohort), size)]
@@ -63,13 +66,13 @@ def _largest_fleet(cohort: Sequence[Run], train_briefly: Callable[[Sequence[Run]
     device = cohort[0].config.device
     if not device.startswith("cuda") or len(cohort) < 8:
         return len(cohort)
-    needs = []
+    peaks = []
     for count in (2, 4):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         train_briefly(cohort[:count])
-        needs.append(torch.cuda.max_memory_allocated(device) - before)
+        peaks.append(torch.cuda.max_memory_allocated(device) - before)
     torch.cuda.empty_cache()
     free = torch.cuda.mem_get_info(device)[0]
-    return max(1, int(_MEMORY_SHARE * free / max((needs[1] - needs[0]) / 2, 1)))
+    return max(1, int(_MEMORY_SHARE * free / max((peaks[1] - peaks[0]) / 2, 1)))

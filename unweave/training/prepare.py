@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from unweave.config import RunConfig, resolve, split_options
+from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
@@ -27,13 +27,13 @@ from unweave.training.cohort import Run
 
 
 def prepare(
-    method: str | type[Method], data: str | Dataset = "sprites", *, out: str | Path | None = None, **given: Any
+    method: str | type[Method], data: str | Dataset = "sprites", *, out: str | Path | None = None, **options: Any
 ) -> Run:
     """Return a run with every option checked and its configuration complete; nothing is written.
 
-    `given` are options of `train` (the fields of `RunConfig`) and settings of the method.
+    `options` are those of `train` (the fields of `RunConfig`) and settings of the method.
     """
-    cls, config = find_method(method), resolve_options(method, **given)
+    cls, config = find_method(method), resolve_options(method, **options)
     device = find_device(config.device, config.precision)
     data = load_data(data)
     supervision = _supervision(cls, data, config)
@@ -54,21 +54,21 @@ def prepare(
     return Run(RunFolder(path), config, cls, data, supervision)
 
 
-def resolve_options(method: str | type[Method], **given: Any) -> RunConfig:
+def resolve_options(method: str | type[Method], **keywords: Any) -> RunConfig:
     """Return the configuration of these options and settings, without the data."""
     cls = find_method(method)
-    options, settings = split_options(given)
-    arguments, hyper = resolve(cls, settings)
+    options, settings = split_options(keywords)
+    arguments, hyper = resolve_settings(cls, settings)
     name = next((name for name, known in METHODS.items() if known is cls), cls.__name__)
     optimizers = resolve_optimizers(cls, options["lr"], options["clip"], options["optimizer"])
     return RunConfig(name, arguments, hyper, data="", data_options={}, optimizers=optimizers, **options)
 
 
 def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
-    """Return the supervision, given or default; raise if the method lacks some, or does not use it."""
+    """Return the given or the default supervision; raise if the method needs more, or does not use it."""
     text = config.supervision
     given = NoSupervision(text="none") if text is None else parse_supervision(text, data)
-    for stage in stages(cls):  # what a later stage lacks is reported now
+    for stage in stages(cls):  # missing supervision of a later stage is reported now
         has_default = text is None and default_supervision(stage.needs) != "none"
         # The errors of semi-supervised methods are more precise.
         if is_supervised(stage.needs) and not has_default and "semi_supervised" not in config.arguments:

@@ -11,7 +11,7 @@ from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.model import checkpoint_step, load_training_data
-from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, folder_exists
+from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, existing_folder_error
 from unweave.training.build import find_device, find_method
 from unweave.training.cohort import Run
 from unweave.training.prepare import create_folder, data_label, dry_run, prepare
@@ -86,7 +86,7 @@ def reopen(
     device: str | None = None,
     steps: int | None = None,
 ) -> Run:
-    """Return the run in a folder, ready to be continued; with `steps`, extended to so many."""
+    """Return the run in a folder, ready to be continued; with `steps`, extended to this number of steps."""
     folder = RunFolder.open(path)
     config = read_config(folder)
     config = config.replace(device=find_device(device or config.device, config.precision))
@@ -131,7 +131,7 @@ def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> 
         if path in {other.folder.path for other in prepared}:
             raise UserError(f"out '{path}' is given twice; runs need folders of their own", argument="out", value=path)
         if path.exists():
-            run = _existing(run, resume)
+            run = _check_existing(run, resume)
         elif key not in checked:
             dry_run(run)
             checked.add(key)
@@ -139,11 +139,11 @@ def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> 
     return prepared
 
 
-def _existing(run: Run, resume: bool) -> Run:
+def _check_existing(run: Run, resume: bool) -> Run:
     """Return the run with the configuration of its folder; raise unless that holds the same run."""
     path = run.folder.path
     if not resume:
-        raise folder_exists(path)
+        raise existing_folder_error(path)
     stored = read_config(RunFolder.open(path))
     if name := stored.difference(run.config):
         ours, theirs = getattr(run.config, name), getattr(stored, name)

@@ -31,7 +31,7 @@ def train(
     run = prepare(method, data, out=out, **options)
     dry_run(run)
     create_folder(run)
-    return _trained(train_all([run], observe=observe)[0])
+    return _raise_if_diverged(train_all([run], observe=observe)[0])
 
 
 def resume(
@@ -45,10 +45,10 @@ def resume(
 ) -> TrainedModel:
     """Continue an interrupted run, or extend one that kept its state to `steps`; return a finished one unchanged."""
     run = reopen(path, method=method, data=data, device=device, steps=steps)
-    return _trained(train_all([run], observe=observe)[0])
+    return _raise_if_diverged(train_all([run], observe=observe)[0])
 
 
-def _trained(result: Result) -> TrainedModel:
+def _raise_if_diverged(result: Result) -> TrainedModel:
     if isinstance(result, Diverged):
         lr, where = result.config.lr, f"by step {result.step} of run '{result.folder.path}'"
         accepted = f"smaller than {'the default' if lr is None else lr}, or clip given, such as clip=10"

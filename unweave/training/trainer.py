@@ -39,15 +39,15 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
     meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
     results: dict[int, Result] = {}
     with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
-        for numbers in group_into_cohorts(runs):
-            cohort = [runs[k] for k in numbers]
+        for indices in group_into_cohorts(runs):
+            cohort = [runs[k] for k in indices]
             data, device = cohort[0].data, cohort[0].config.device
             data.to(device if data.resident else "cpu")
             done: list[Result] = []
             for part in split_to_fit(cohort, _train_briefly, meter):
                 done += _train_cohort(part, choose_strategy(strategy, part), meter, flag)
                 flag.check()  # of a signal during the last step
-            results |= dict(zip(numbers, done, strict=True))
+            results |= dict(zip(indices, done, strict=True))
     return [results[k] for k in range(len(runs))]
 
 
@@ -69,10 +69,10 @@ def _train_cohort(cohort: Sequence[Run], strategy: str, meter: ProgressMeter, fl
         meter.done += sum(map(_total_steps, cohort))
     else:
         config = cohort[0].config
-        with matmul_precision(config.precision), record_training_time(unfinished, config.device) as note_time:
-            for number in range(len(stages(cohort[0].cls))):
-                stage = _Stage(cohort, methods, number, diverged)
-                stage.train(strategy, meter, flag, note_time)
+        with matmul_precision(config.precision), record_training_time(unfinished, config.device) as store_time:
+            for index in range(len(stages(cohort[0].cls))):
+                stage = _Stage(cohort, methods, index, diverged)
+                stage.train(strategy, meter, flag, store_time)
                 methods = stage.methods
     meter.close(len(cohort), len(diverged))
     return [diverged.get(k) or _finish(run, methods[k]) for k, run in enumerate(cohort)]
@@ -98,10 +98,10 @@ class _Stage:
     """
 
     def __init__(
-        self, cohort: Sequence[Run], previous: Sequence[Method | None], number: int, diverged: dict[int, Diverged]
+        self, cohort: Sequence[Run], previous: Sequence[Method | None], index: int, diverged: dict[int, Diverged]
     ) -> None:
-        self.cohort, self.number, self.diverged = cohort, number, diverged
-        self.final = number == len(stages(cohort[0].cls)) - 1
+        self.cohort, self.index, self.diverged = cohort, index, diverged
+        self.final = index == len(stages(cohort[0].cls)) - 1
         self.methods: list[Method] = []
         self.programs: list[Program] = []
         self.states: list[State] = []
@@ -120,15 +120,15 @@ class _Stage:
         """Build the method of run `k`, its program, and its state, stored or initial."""
         config, folder = run.config, run.folder
         saved = None if folder.finished else saved_stage(folder)
-        method = build(stages(run.cls)[self.number], config, run.data, previous, self.number, run.supervision)
-        if config.init_from and self.number == 0 and saved is None and not folder.finished:
+        method = build(stages(run.cls)[self.index], config, run.data, previous, self.index, run.supervision)
+        if config.init_from and self.index == 0 and saved is None and not folder.finished:
             init_from(method, config.init_from)
         state = initial_state(method)
-        if saved == self.number and (record := restore_state(folder, state)):
+        if saved == self.index and (record := restore_state(folder, state)):
             self.open_records[k] = record
         # A run that is past this stage keeps its place in the fleet, so that the others compute the same.
-        last = 0 if folder.finished or (saved or 0) > self.number or k in self.diverged else config.steps
-        program = build_program(config, method, run.data, self.number, run.supervision)
+        last = 0 if folder.finished or (saved or 0) > self.index or k in self.diverged else config.steps
+        program = build_program(config, method, run.data, self.index, run.supervision)
         if not run.data.resident:
             program = with_prefetch(program, int(state.step), device_cache_bytes(run.data, config.device))
         self.programs.append(program._replace(max_step=torch.tensor(last, device=program.seed.device)))
@@ -147,21 +147,21 @@ class _Stage:
         """Return the runs that have steps to go."""
         return [k for k in range(len(self.cohort)) if self.steps[k] < self.last_steps[k] and k not in self.diverged]
 
-    def train(self, strategy: str, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> None:
+    def train(self, strategy: str, meter: ProgressMeter, flag: SignalFlag, store_time: Callable[[], None]) -> None:
         """Train to the last steps; `methods` then hold the trained weights."""
         pairs = list(zip(self.cohort, self.steps, self.last_steps, strict=True))
         for run, step, last in pairs:
             if last:  # in this stage
-                run.folder.truncate_log(self.number, step)
+                run.folder.truncate_log(self.index, step)
         meter.done += sum(step if last else run.config.steps for run, step, last in pairs)
         states = self.states
         try:
             if self.unfinished():
-                states = self._run(self._start(strategy, meter, flag), meter, flag, note_time).states()
+                states = self._run(self._start(strategy, meter, flag), meter, flag, store_time).states()
         finally:
             for program in self.programs:
                 if isinstance(program.sample, DeviceBuffer):
-                    program.sample.stream.close()
+                    program.sample.prefetcher.close()
         for method, state in zip(self.methods, states, strict=True):
             load_trained_weights(method, state)
 
@@ -180,7 +180,7 @@ class _Stage:
         self.validations = [make_validation(method, run) for method, run in pairs]
         return fleet
 
-    def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, note_time: Callable[[], None]) -> Fleet:
+    def _run(self, fleet: Fleet, meter: ProgressMeter, flag: SignalFlag, store_time: Callable[[], None]) -> Fleet:
         """Run the fleet from one boundary of logging, validation or checkpoints to the next."""
         changed = set[int]()
         intervals = [run.config.checkpoint_every for run in self.cohort]
@@ -188,15 +188,15 @@ class _Stage:
         due = time.monotonic() + seconds
 
         def stop() -> bool:
-            return flag.number is not None or time.monotonic() >= due
+            return flag.signum is not None or time.monotonic() >= due
 
         while going := self.unfinished():
             logs = self._advance(fleet, going, meter, stop)
             changed |= set(going)
             over = not self.unfinished()
-            if over or stop() or any(self._at(k, self.cohort[k].config.checkpoint_every) for k in going):
+            if over or stop() or any(self._is_due(k, self.cohort[k].config.checkpoint_every) for k in going):
                 self._save(fleet, changed, over)
-                note_time()
+                store_time()
                 due, changed = time.monotonic() + seconds, set()
             if not over:
                 flag.check()
@@ -209,8 +209,8 @@ class _Stage:
     ) -> dict[str, float] | None:
         """Run the fleet to the next boundary and write the records that are due; return one of them, or None."""
         most = max(self.last_steps[k] - self.steps[k] for k in going)
-        asked = min(most, *(every - self.steps[k] % every for k in going for every in self._intervals(k)))
-        done = fleet.run(asked, stop=stop, fresh=self.new_records)
+        num_steps = min(most, *(every - self.steps[k] % every for k in going for every in self._intervals(k)))
+        done = fleet.run(num_steps, stop=stop, fresh=self.new_records)
         for k in self.new_records:
             self.record_start[k] = self.steps[k]
         for k in going:
@@ -219,14 +219,14 @@ class _Stage:
                 name = next((n for n, value in done[k].logs.items() if not math.isfinite(value)), "a logged quantity")
                 self.diverged[k] = Diverged(self.cohort[k].folder, self.cohort[k].config, done[k].step, name)
         meter.advance(sum(progressed.moved for progressed in done))
-        alive = [k for k in going if k not in self.diverged]
-        self.new_records = {k for k in alive if self._at(k, self.cohort[k].config.log_every)}
-        validated = self._validate(fleet, alive)
-        written: dict[str, float] | None = None if len(alive) == len(going) else {}
-        for k in alive:
+        finite = [k for k in going if k not in self.diverged]
+        self.new_records = {k for k in finite if self._is_due(k, self.cohort[k].config.log_every)}
+        validated = self._validate(fleet, finite)
+        written: dict[str, float] | None = None if len(finite) == len(going) else {}
+        for k in finite:
             record = {**(done[k].logs if k in self.new_records else {}), **validated.get(k, {})}
             if record:
-                self.cohort[k].folder.append_log({"stage": self.number, "step": self.steps[k], **record})
+                self.cohort[k].folder.append_log({"stage": self.index, "step": self.steps[k], **record})
                 written = record
         return written
 
@@ -236,13 +236,13 @@ class _Stage:
         validate_every = config.validate_every if self.validations[k] else None
         return [n for n in (config.log_every, validate_every, config.checkpoint_every) if isinstance(n, int)]
 
-    def _at(self, k: int, every: int | str) -> bool:
-        """Return True if run `k` stands at a multiple of `every`, or at its end; texts are times, not steps."""
+    def _is_due(self, k: int, every: int | str) -> bool:
+        """Return True if run `k` is at a multiple of `every` steps, or at its last step; texts are times, not steps."""
         return isinstance(every, int) and (self.steps[k] % every == 0 or self.steps[k] == self.last_steps[k])
 
     def _validate(self, fleet: Fleet, runs: Sequence[int]) -> dict[int, dict[str, float]]:
         """Return the validation results of the runs that are due."""
-        due = [k for k in runs if self.validations[k] and self._at(k, self.cohort[k].config.validate_every)]
+        due = [k for k in runs if self.validations[k] and self._is_due(k, self.cohort[k].config.validate_every)]
         states, results = fleet.states() if due else [], {}
         for k in due:
             load_trained_weights(self.methods[k], states[k])
@@ -250,13 +250,13 @@ class _Stage:
         return results
 
     def _save(self, fleet: Fleet, changed: Collection[int], over: bool) -> None:
-        """Write checkpoints, except of runs that diverged to a state that is not finite, or whose weights follow."""
+        """Write checkpoints, except of runs in a state that is not finite and of runs whose final weights are due."""
         states = fleet.states()
         for k in sorted(changed):
             weights_follow = over and self.final and not self.cohort[k].config.keep_state and k not in self.diverged
             if not weights_follow and (k not in self.diverged or fleet.freezes):
                 open_record = None if k in self.new_records else OpenRecord(fleet.sums(k), self.record_start[k])
-                save_state(self.cohort[k].folder, states[k], self.number, open_record)
+                save_state(self.cohort[k].folder, states[k], self.index, open_record)
 
     def _report(self, meter: ProgressMeter, logs: dict[str, float]) -> None:
         unfinished, stage = self.unfinished(), type(self.methods[0]).__name__

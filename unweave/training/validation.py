@@ -47,15 +47,15 @@ def make_validation(method: Method, run: Run) -> ValidationFunction | None:
     return validate if any(known_L) else None
 
 
-def sample_unlabelled(used: LabelledSet, most: int = MAX_SAMPLES) -> tuple[Tensor, Tensor]:
+def sample_unlabelled(labelled: LabelledSet, max_samples: int = MAX_SAMPLES) -> tuple[Tensor, Tensor]:
     """Return indices of unlabelled observations and their classes [N, L], numbered as labels; -1 if unknown."""
-    data, device = used.data, used.seed.device
+    data, device = labelled.data, labelled.seed.device
     order_N = torch.randperm(data.size, generator=torch.Generator().manual_seed(0)).to(device)
-    order_N = order_N[~torch.isin(order_N, used.table[0])]
-    columns = data.factors(order_N)[:, list(used.spec.factors)]
-    chosen_N = (columns >= 0).any(1).nonzero()[:most, 0]
+    order_N = order_N[~torch.isin(order_N, labelled.table[0])]
+    columns = data.factors(order_N)[:, list(labelled.spec.factors)]
+    chosen_N = (columns >= 0).any(1).nonzero()[:max_samples, 0]
     labels = [
-        torch.where(column < 0, column, used.class_labels(number)[column.clamp_min(0)])
+        torch.where(column < 0, column, labelled.class_labels(number)[column.clamp_min(0)])
         for number, column in enumerate(columns[chosen_N].unbind(1))
     ]
     return order_N[chosen_N], torch.stack(labels, 1)

@@ -14,7 +14,7 @@ def test_files_are_read(tmp_path, own_cache, write, name):
     arrays = write(tmp_path)
     data, every = load_data("dsprites", path=tmp_path / name), torch.arange(360)
     assert np.array_equal(data.images(every)[:, 0], arrays["imgs"]) and data.grid and data.size == 360
-    assert np.array_equal(data.rows(every)[:, 0], arrays["imgs"] * 255)
+    assert np.array_equal(data.raw_images(every)[:, 0], arrays["imgs"] * 255)
     assert data.factor_names == ("shape", "scale", "orientation", "posX", "posY")
     assert data.factor_sizes == DSPRITES_SIZES[1:]
     assert np.array_equal(data.factors(every), arrays["latents_classes"][:, 1:])

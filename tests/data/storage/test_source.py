@@ -7,7 +7,7 @@ from raises import raises
 
 from unweave.data import load_data
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.source import find
+from unweave.data.storage.source import find_files
 
 ONE = [RemoteFile("a.zip", ("http://nowhere.invalid/a.zip",))]
 TWO = [RemoteFile("a.mat.gz", ("",)), RemoteFile("b.mat.gz", ("",))]
@@ -17,23 +17,23 @@ def test_files_may_be_zipped_and_in_subfolders(tmp_path):
     (tmp_path / "Anno").mkdir()
     (tmp_path / "Anno" / "a.mat").write_text("")
     (tmp_path / "b.mat.gz").write_text("")
-    assert [p.name for p in find("toys", TWO, tmp_path)] == ["a.mat", "b.mat.gz"]
+    assert [p.name for p in find_files("toys", TWO, tmp_path)] == ["a.mat", "b.mat.gz"]
     (tmp_path / "a").mkdir()
-    assert find("toys", ONE, str(tmp_path)) == [tmp_path / "a"]
-    assert find("toys", ONE, tmp_path / "b.mat.gz") == [tmp_path / "b.mat.gz"]  # a single file may have any name
+    assert find_files("toys", ONE, str(tmp_path)) == [tmp_path / "a"]
+    assert find_files("toys", ONE, tmp_path / "b.mat.gz") == [tmp_path / "b.mat.gz"]  # a single file may have any name
 
 
 def test_an_archive_may_be_a_folder(tmp_path):
-    assert find("toys", ONE, tmp_path, tree=True) == [tmp_path]
+    assert find_files("toys", ONE, tmp_path, tree=True) == [tmp_path]
     (tmp_path / "a.zip").write_text("")
-    assert find("toys", ONE, tmp_path, tree=True) == [tmp_path / "a.zip"]
+    assert find_files("toys", ONE, tmp_path, tree=True) == [tmp_path / "a.zip"]
 
 
 @pytest.mark.parametrize("path", [3, "", "nowhere"])
 def test_invalid_paths_are_refused(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     with raises("path", value=path):
-        find("toys", TWO, path)
+        find_files("toys", TWO, path)
 
 
 def test_a_changed_file_is_read_again(tmp_path, own_cache):

@@ -78,7 +78,7 @@ def test_observations_without_partner_are_left_out():
     x, pair = classes(batch.x), classes(batch.pair)
     assert torch.equal(x[:, 0], pair[:, 0]) and (x[:, 2] != pair[:, 2]).all()
     assert is_uniform(x[:, 2] - 1, 9)  # rows 1 to 9: row 0 is the only one of its group, row 10 has no group
-    assert "9 of 11 observations take part" in explain("pairs(share=['a'])", UNEVEN)
+    assert "9 of 11 observations are used" in explain("pairs(share=['a'])", UNEVEN)
 
 
 def test_the_rule_of_disentanglement_lib():

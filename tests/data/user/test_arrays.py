@@ -48,7 +48,7 @@ def test_invalid_arrays_are_refused(images, options, argument, value):
 
 def test_bytes_are_stored_as_bytes():
     data = Arrays(np.full((2, 1, 2, 2), 51, np.uint8))
-    assert data.pixels.dtype == torch.uint8 and data.rows(torch.tensor([0])).dtype == torch.uint8
+    assert data.pixels.dtype == torch.uint8 and data.raw_images(torch.tensor([0])).dtype == torch.uint8
     assert data.images(torch.tensor([[0, 1], [1, 0]])).shape == (2, 2, 1, 2, 2)
 
 

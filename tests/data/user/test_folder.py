@@ -72,7 +72,7 @@ def test_a_folder_is_read_again_only_if_it_changed(mixed, cache, monkeypatch):
     first = folder(mixed[0])
     assert len(list(cache.glob("folder-*.npy"))) == 1
     stored = next(cache.glob("folder-*.npy"))
-    assert np.array_equal(np.load(stored), first.rows(torch.arange(48)))
+    assert np.array_equal(np.load(stored), first.raw_images(torch.arange(48)))
     with monkeypatch.context() as patch:
         patch.setattr(scan, "decode_image", None)  # would be called to read an image
         again = folder(mixed[0])

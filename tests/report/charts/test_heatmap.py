@@ -8,8 +8,8 @@ from raises import raises
 
 from unweave.evaluation.evaluate import evaluate_arrays
 from unweave.metrics import agreement
-from unweave.report.charts.agreement import agreement_picture, order_by_agreement
-from unweave.report.charts.heatmap import heatmap_picture, percent_text, score_rows, write_scores
+from unweave.report.charts.agreement import agreement_png, order_by_agreement
+from unweave.report.charts.heatmap import heatmap_png, percent_text, score_rows, write_scores
 from unweave.report.formatting import hundredths, short_title
 
 FACTORS = np.stack(np.unravel_index(np.arange(60), (4, 3, 5)), axis=1)
@@ -21,21 +21,21 @@ def pixels(png):
 
 def test_cells_with_high_information_are_dark():
     result = evaluate_arrays(FACTORS, FACTORS, metrics=["mig"])
-    picture = heatmap_picture(result)
-    assert picture == heatmap_picture(result)
+    picture = heatmap_png(result)
+    assert picture == heatmap_png(result)
     dark = (pixels(picture).sum(axis=2) < 250).mean()
-    none = (pixels(heatmap_picture(result._replace(information=0 * result.information))).sum(axis=2) < 250).mean()
+    none = (pixels(heatmap_png(result._replace(information=0 * result.information))).sum(axis=2) < 250).mean()
     assert dark > none + 0.03
 
 
 def test_importance_is_a_second_table_and_many_latents_fit():
     result = evaluate_arrays(FACTORS, FACTORS, metrics=[])
-    both = heatmap_picture(result._replace(importance=np.eye(3)))
-    assert pixels(both).shape[1] > 1.5 * pixels(heatmap_picture(result)).shape[1]
+    both = heatmap_png(result._replace(importance=np.eye(3)))
+    assert pixels(both).shape[1] > 1.5 * pixels(heatmap_png(result)).shape[1]
     many = evaluate_arrays(np.random.default_rng(0).normal(size=(60, 64)), FACTORS, metrics=[])
-    assert pixels(heatmap_picture(many)).shape[0] < 3000
+    assert pixels(heatmap_png(many)).shape[0] < 3000
     with raises("result"):
-        heatmap_picture(result._replace(information=np.zeros((3, 0))))
+        heatmap_png(result._replace(information=np.zeros((3, 0))))
 
 
 def test_texts_of_cells_and_titles():
@@ -66,4 +66,4 @@ def test_metrics_that_agree_are_neighbours():
     assert abs(places["mig"] - places["mcc"]) == abs(places["modularity"] - places["irs"]) == 1
     assert sorted(found.names) == sorted(scores)
     assert found.correlation[places["mig"], places["mcc"]] > 0.9
-    assert agreement_picture(found).startswith(b"\x89PNG")
+    assert agreement_png(found).startswith(b"\x89PNG")

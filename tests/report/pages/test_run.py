@@ -17,7 +17,7 @@ from unweave.contract import Representation
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import Evaluation
 from unweave.metrics import METRICS
-from unweave.report import report, save_samples, traversal_picture
+from unweave.report import report, save_samples, traversal_png
 from unweave.report.charts.curves import chart_grid, read_curves
 from unweave.report.charts.svg import ticks
 from unweave.report.formatting import format_number, short
@@ -138,7 +138,7 @@ def test_inactive_latents_are_collapsed(runs, tmp_path, monkeypatch):
     assert "3 inactive latents: z" in visible(page)
     assert page.count('class="row inactive"') == 3
     assert "0 of 3" in visible(page)
-    assert traversal_picture(uw.load(runs / "first")).startswith(b"\x89PNG")  # a picture all the same
+    assert traversal_png(uw.load(runs / "first")).startswith(b"\x89PNG")  # a picture all the same
 
 
 def test_missing_numbers_are_dashes(runs, tmp_path, monkeypatch):
@@ -201,7 +201,7 @@ def test_invalid_arguments_are_user_errors(runs, tmp_path):
 # --- pictures ------------------------------------------------------------------------------------------------------
 
 
-def test_samples_and_traversal_picture(runs):
+def test_samples_and_traversal_png(runs):
     trained = uw.load(runs / "first")
     save_samples(trained)
     for name in ("reconstructions.png", "traversals.png"):
@@ -209,7 +209,7 @@ def test_samples_and_traversal_picture(runs):
             assert image.width > 600
             assert len(image.convert("L").getcolors()) > 3
     saved = (runs / "first" / "samples" / "traversals.png").read_bytes()
-    assert traversal_picture(trained) == saved  # the seed decides the picture
+    assert traversal_png(trained) == saved  # the seed decides the picture
 
 
 def test_pixels_are_clipped_and_always_numbers():

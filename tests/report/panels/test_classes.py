@@ -13,7 +13,7 @@ from torch import nn
 import unweave as uw
 from tests.helpers.mentions import mentions
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation
-from unweave.report import report, traversal_picture
+from unweave.report import report, traversal_png
 from unweave.report.charts.curves import chart_grid, read_curves
 from unweave.report.class_accuracy import (
     ClassAccuracy,
@@ -296,7 +296,7 @@ def test_page_of_a_model_with_classes(stub, tmp_path):
 
 
 def test_traversals_leave_out_classes(stub):
-    with Image.open(io.BytesIO(traversal_picture(stub, dead=True))) as one:
+    with Image.open(io.BytesIO(traversal_png(stub, include_inactive=True))) as one:
         assert one.height < 3 * (one.width // 9)  # two latents, two rows
 
 

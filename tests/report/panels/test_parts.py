@@ -141,7 +141,7 @@ def said(share, dead=None, expected=(0, 0, 1)):
     return " ".join(part_findings(known(share, expected), dead or {})).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def test_parts_that_know_the_expected_factors():
+def test_parts_that_encode_the_expected_factors():
     found = said([[0.9, 0.8, 0.0], [0.01, 0.0, 0.7]])
     assert mentions(found, "content", "shape", "90 %", "hue", "80 %", "style", "angle", "70 %")
     assert "collapsed" not in found and "Leakage" not in found
@@ -155,7 +155,7 @@ def test_collapsed_parts_come_first():
     assert mentions(style, "content", "collapsed", "shape", "hue", "style", "angle", "No part", "shape", "hue")
     dead = said([[0.9, 0.8, 0.0], [0.3, 0.3, 0.3]], {1: "none of its latents moves"})
     assert mentions(dead, "style", "collapsed", "none of its latents moves", "content", "shape")
-    assert "30 %" not in dead  # what an inactive part seems to know is chance
+    assert "30 %" not in dead  # what an inactive part seems to encode is chance
     assert "Leakage" not in said([[0.0, 0.0, 0.0], [0.9, 0.8, 0.3]], {0: "it is still", 1: "it is still"})
 
 

@@ -23,7 +23,7 @@ NAMES = ("elevation", "azimuth", "object")
 
 
 def cars3d(*, path: DataPath = None, size: int = 64) -> Dataset:
-    """Cars3D: 183 cars seen from 4 heights and 24 sides, 17568 images of 64 x 64 in colour.
+    """Cars3D: 183 cars at 4 elevations and 24 azimuths, 17568 images of 64 x 64 in colour.
 
     `size` is the side in pixels (128 in the published images). `path` is the .tar.gz or its folder `cars`.
     """

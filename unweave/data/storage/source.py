@@ -46,7 +46,7 @@ def open_files(
     The arrays come from the cache if these files and options were read before. With `tree` the files are archives, and
     a folder with their content is accepted as well.
     """
-    found = None if path is None else find(name, remotes, path, tree)
+    found = None if path is None else find_files(name, remotes, path, tree)
     key = repr((name, 1, sorted(options.items()), "published" if found is None else fingerprint(found)))
 
     def build(folder: Path) -> Factors:
@@ -60,7 +60,7 @@ def open_files(
     return dataset(name, arrays, absolute | options)
 
 
-def find(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: bool = False) -> list[Path]:
+def find_files(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: bool = False) -> list[Path]:
     """Return the files at a path; raise a UserError if one is missing."""
     required = " and ".join(remote.file for remote in remotes)
     accepted, context = f"{required}, or the folder with these files", f"data {name!r}"

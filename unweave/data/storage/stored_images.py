@@ -42,7 +42,7 @@ class StoredImages(Dataset):
         if not self.grid:
             self.classes = Buffer(torch.from_numpy(stored.arrays["classes"]).long(), persistent=False)
 
-    def rows(self, index_B: Tensor) -> Tensor:
+    def raw_images(self, index_B: Tensor) -> Tensor:
         rows = self._select(index_B)
         return rows * 255 if self.packed else rows
 

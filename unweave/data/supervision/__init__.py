@@ -1,4 +1,4 @@
-"""Kinds of supervision: what a method may learn from besides images. Each kind is a class in a file of its own."""
+"""Kinds of supervision: what a method may learn from in addition to images. Each kind is a class in its own file."""
 
 from unweave.data.supervision.changed_pairs import ChangedPairs
 from unweave.data.supervision.clips import Clips

@@ -92,17 +92,17 @@ def is_complete(data: Dataset) -> bool:
     return data.grid or data.partners
 
 
-def _read_k(call: Call, most: int, named: bool, all_factors: bool) -> tuple[int, int]:
+def _read_k(call: Call, max_k: int, has_change: bool, all_factors: bool) -> tuple[int, int]:
     """Return the smallest and the largest number of changes; "uniform" never changes every factor of the data."""
-    k = call.options.get("k", most if named else None)
-    highest = most - 1 if all_factors else most
+    k = call.options.get("k", max_k if has_change else None)
+    highest = max_k - 1 if all_factors else max_k
     if k == "uniform" and highest >= 1:
         return 1, highest
     ends: Sequence[Any] = k if isinstance(k, list | tuple) and len(k) == 2 else (k, k)
     integers = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
-    if not integers or not 1 <= ends[0] <= ends[1] <= most:
-        more = f", a range such as (1, {most}) or 'uniform'" if most > 1 else ""
-        raise call.error("k", f"an integer from 1 to {most}{more}")
+    if not integers or not 1 <= ends[0] <= ends[1] <= max_k:
+        more = f", a range such as (1, {max_k}) or 'uniform'" if max_k > 1 else ""
+        raise call.error("k", f"an integer from 1 to {max_k}{more}")
     return ends[0], ends[1]
 
 

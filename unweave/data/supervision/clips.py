@@ -26,7 +26,7 @@ class Clips(Supervision):
 
     name, syntax = "clips", "clips(length=8)"
     meaning = "Clips of {length} frames of a video, {stride} apart."
-    keywords = {"length": "frames per clip", "stride": "distance of two frames of a clip in the video"}
+    keywords = {"length": "frames per clip", "stride": "distance between two frames of a clip in the video"}
     batch_fields = ("clips",)
     example_data = "clips(size=8, motions=1)"
 

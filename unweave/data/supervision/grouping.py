@@ -27,7 +27,7 @@ class GridGroups:
             own = [math.prod(sizes[k] for k in chosen[i + 1 :]) for i in range(len(chosen))]
             self.axes.append([(sizes[k], strides[k], stride) for k, stride in zip(chosen, own, strict=True)])
 
-    def place(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
+    def locate(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
         """Group of each observation, and its rank in the group."""
         zero_B = torch.zeros_like(index_B)
         group_B, rank_B = (sum((index_B // s % size * own for size, s, own in axes), zero_B) for axes in self.axes)
@@ -69,7 +69,7 @@ class TableGroups:
         self.rank_N = torch.zeros_like(combined_N)
         self.rank_N[self.order] = torch.arange(len(within), device=within.device) - self.starts_P[numbers[within]]
 
-    def place(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
+    def locate(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
         return self.group_N[index_B], self.rank_N[index_B]
 
     def at(self, group_B: Tensor, rank_B: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def group_by(data: Dataset, by: tuple[int, ...]) -> Grouping:
 
 def other_member(groups: Grouping, bits_B: Tensor, index_B: Tensor) -> Tensor:
     """Sample another observation of the same group, uniformly; the group must have at least two members."""
-    group_B, rank_B = groups.place(index_B)
+    group_B, rank_B = groups.locate(index_B)
     count_B = groups.count(group_B)
     return groups.at(group_B, (rank_B + 1 + scale_bits(bits_B, count_B - 1)) % count_B)
 

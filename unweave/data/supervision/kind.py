@@ -20,7 +20,7 @@ Fields = dict[str, Tensor]
 
 
 class Tables(NamedTuple):
-    """What the draws of a batch look up; computed once, on the device of the data."""
+    """Lookup tables for sampling batches; computed once, on the device of the data."""
 
     data: Dataset
     groups: tuple[Grouping, ...] = ()
@@ -74,7 +74,7 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Supervision:
-    """Base class of the kinds of supervision. An instance is a text that was parsed for a data set.
+    """Base class of the kinds of supervision. An instance is a text parsed for a data set.
 
     The fields of an instance are the options, with factors as positions. A kind is a final subclass in its own file.
     It declares the class variables below and overrides the methods that apply to it.
@@ -117,7 +117,7 @@ class Supervision:
         return self.batch_fields
 
     def info(self, data: Dataset) -> DataInfo:
-        """Return what a method learns about the data and this supervision."""
+        """Return the description of the data and this supervision that the constructor of a method receives."""
         return data.info
 
     def explain(self, data: Dataset) -> str:
@@ -126,7 +126,7 @@ class Supervision:
         sentence = self.meaning.format(**values)
         if (pool := self.tables(data, 0).pool) is None:
             return sentence
-        return f"{sentence} {len(pool)} of {data.size} observations take part; the others have no partner."
+        return f"{sentence} {len(pool)} of {data.size} observations are used; the others have no partner."
 
     def warnings(self, data: Dataset) -> list[str]:
         """Return properties of the data that the user may not expect, one line each."""

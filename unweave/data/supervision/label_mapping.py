@@ -23,14 +23,14 @@ class LabelMapping(NamedTuple):
 
     def names(self) -> list[str]:
         """Name of each class of the model: its value, its values, or their range."""
-        places = [[place for place, y in enumerate(self.classes.values()) if y == k] for k in range(self.size)]
-        return [self._name(found) or f"class {k}" for k, found in enumerate(places)]
+        positions = [[position for position, y in enumerate(self.classes.values()) if y == k] for k in range(self.size)]
+        return [self._name(found) or f"class {k}" for k, found in enumerate(positions)]
 
-    def _name(self, places: Sequence[int]) -> str:
-        if self.spans and places:  # of neighbouring ranges: others are never joined
-            return span_text((self.spans[places[0]][0], self.spans[places[-1]][1]))
+    def _name(self, positions: Sequence[int]) -> str:
+        if self.spans and positions:  # of neighbouring ranges: others are never joined
+            return span_text((self.spans[positions[0]][0], self.spans[positions[-1]][1]))
         values = list(self.classes)
-        return " or ".join(format_value(values[place]) for place in places)
+        return " or ".join(format_value(values[position]) for position in positions)
 
     @property
     def many_to_one(self) -> bool:
@@ -86,7 +86,7 @@ def _binned(data: Dataset, k: int, size: int) -> str:
     name, numbers = data.factor_names[k], exact_values(data, k)
     known = np.unique(numbers[~np.isnan(numbers)])
     verb = "are cut into" if size < len(known) else "make"
-    fewer = f'; for fewer give bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""
+    fewer = f'; for fewer classes set bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""
     return (
         f"labels of {name!r} are continuous: {len(known):,} different numbers from {repr_value(known[0])} to "
         f"{repr_value(known[-1])} {verb} {size} classes{fewer}"
@@ -101,7 +101,7 @@ def _similar_names(data: Dataset, k: int) -> list[str]:
             similar.setdefault("".join(value.casefold().split()), []).append(repr(value))
     return [
         f"labels of {data.factor_names[k]!r}: {', '.join(names[:-1])} and {names[-1]} are {len(names)} classes; "
-        "write them alike if they are meant to be one"
+        "use one spelling if they are one class"
         for names in similar.values()
         if len(names) > 1
     ]

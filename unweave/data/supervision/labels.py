@@ -106,13 +106,13 @@ def _no_factors(call: Call) -> UserError:
     return UserError(message + f"give {accepted}", argument="supervision", value=call.text, accepted=accepted)
 
 
-def _read_n(call: Call, most: int) -> int:
+def _read_n(call: Call, max_n: int) -> int:
     """Return the number of labels; the size of the data is accepted even if some observations have no label."""
     size, n = call.data.size, call.options.get("n")
     if n is None:
         return size
     count = max(1, round(n * size)) if isinstance(n, float) and 0 < n <= 1 else n
-    if isinstance(count, bool) or not isinstance(count, int) or not (1 <= count <= most or count == size):
-        more = "or a fraction above 0 and up to 1.0" if most == size else "the number of observations with labels"
-        raise call.error("n", f"an integer from 1 to {most}, {more}")
+    if isinstance(count, bool) or not isinstance(count, int) or not (1 <= count <= max_n or count == size):
+        more = "or a fraction above 0 and up to 1.0" if max_n == size else "the number of observations with labels"
+        raise call.error("n", f"an integer from 1 to {max_n}, {more}")
     return count

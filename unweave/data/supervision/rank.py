@@ -12,12 +12,12 @@ from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, gro
 @final
 @dataclass(frozen=True)
 class Rank(Supervision):
-    """Which of two independent observations has more of a factor (rank pairing, Shu et al. 2020)."""
+    """Which of two independent observations has the larger value of a factor (rank pairing, Shu et al. 2020)."""
 
     factor: tuple[int]
 
     name, syntax = "rank", "rank(factor='shape')"
-    meaning = "Which of two observations has more {factor}."
+    meaning = "Which of two observations has the larger value of {factor}."
     keywords = {"factor": "factor by which images are ordered"}
     batch_fields = ("order",)
 

@@ -26,7 +26,7 @@ class Sampler:
     ----------
     data : the data set
     needs : names of the fields of `Batch`
-    supervision : a text such as "pairs(k=1)", or a text that was parsed for the data
+    supervision : a text such as "pairs(k=1)", or the `Supervision` parsed from one
     seed : seed of the run, which determines the labelled observations; in a fleet each call has a seed instead
     """
 

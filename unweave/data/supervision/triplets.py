@@ -38,5 +38,5 @@ class Triplets(Supervision):
     def draw(self, tables: Tables, key: Tensor, plan: Fields, seed: Tensor | None) -> Fields:
         (groups,), index_B = tables.groups, plan["x"]
         near, far = (random_bits(fold(key, name), (index_B.shape[0],)) for name in ("positive", "negative"))
-        group_B, _ = groups.place(index_B)
+        group_B, _ = groups.locate(index_B)
         return {"positive": other_member(groups, near, index_B), "negative": groups.outside(far, group_B)}

@@ -52,12 +52,12 @@ class Arrays(Dataset):
     def factor_types(self) -> tuple[str, ...]:
         return self.table.factor_types
 
-    def rows(self, index_B: Tensor) -> Tensor:
+    def raw_images(self, index_B: Tensor) -> Tensor:
         return select_rows(self.pixels, index_B, resident=self.resident)
 
     def images(self, index_B: Tensor) -> Tensor:
-        rows = self.rows(index_B)
-        return rows / 255.0 if rows.dtype == torch.uint8 else rows
+        x = self.raw_images(index_B)
+        return x / 255.0 if x.dtype == torch.uint8 else x
 
     def factors(self, index_B: Tensor) -> Tensor:
         return self.classes[index_B]

@@ -161,11 +161,11 @@ def read_table(path: str | Path) -> pd.DataFrame:
     """Read a .csv, .tsv or .parquet; texts stay texts, so that '007' matches 007.png."""
     path = Path(path).expanduser()
     accepted = "a .csv or .parquet file that exists"
-    ending = path.suffix.lower()
-    if not path.is_file() or ending not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
+    suffix = path.suffix.lower()
+    if not path.is_file() or suffix not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
         raise invalid("factors", str(path), accepted)
     try:
-        frame = _read_parquet(path) if ending in (".parquet", ".pq") else _read_text(path)
+        frame = _read_parquet(path) if suffix in (".parquet", ".pq") else _read_text(path)
     except UserError:
         raise
     except Exception as error:

@@ -3,14 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from unweave.data.dataset import Dataset
 from unweave.data.user.arrays import Arrays, check_fingerprint
 from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_table
 from unweave.data.user.folder_info import FolderFactors, folder_info
-from unweave.data.user.image_io import Preprocessing, UnreadableImageError, decode_image
-from unweave.data.user.input_images import unreadable_image
+from unweave.data.user.image_io import Preprocessing
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
 from unweave.data.user.row_matching import match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
@@ -47,34 +43,24 @@ def folder(
     groups_path = group_rows and group_rows.path
     pixels, scan = read_folder(root, list_files(root, [p for p in (factors_path, groups_path) if p]), preprocessing)
     if frame is None:
-        found = _subfolder_factor(scan)
+        folder_factors = _subfolder_factor(scan)
     else:
         matched = match_files(frame, scan.files, str(factors_path), list(scan.unreadable))
         series = {str(name): matched.frame[name] for name in matched.frame}
-        found = FolderFactors(*factor_table(series, factor_types, select=columns), matched)
+        folder_factors = FolderFactors(*factor_table(series, factor_types, select=columns), matched)
     if group_rows is not None:
-        found = _with_groups(found, read_groups(group_rows, scan.files, scan.unreadable))
-    current = f"{len(scan.files)}-{scan.digest}-{found.table.digest()}"
+        folder_factors = _with_groups(folder_factors, read_groups(group_rows, scan.files, scan.unreadable))
+    current = f"{len(scan.files)}-{scan.digest}-{folder_factors.table.digest()}"
     hint = "; a trained model reads new images without them: unweave predict RUN FOLDER, or encode"
     check_fingerprint(root, factors_path or groups_path or root, fingerprint, current, hint)
-    data = Arrays(pixels, found.table, resident=resident, copy=False)
-    data.name, data.source_info = "folder", folder_info(root, preprocessing, scan, found, factors_path)
+    data = Arrays(pixels, folder_factors.table, resident=resident, copy=False)
+    data.name, data.source_info = "folder", folder_info(root, preprocessing, scan, folder_factors, factors_path)
     data.preprocessing = preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None)
     paths = dict(path=str(root), factors=factors_path and str(factors_path), groups=groups_path and str(groups_path))
     options = {**paths, **given, **preprocessing._asdict(), "resident": resident}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
     return data
-
-
-def read_image_like(data: Dataset, path: Path) -> np.ndarray | None:
-    """Return an image file [C, H, W] in 0..1, prepared as those of the data; None if the data are not image files."""
-    if data.preprocessing is None:
-        return None
-    try:
-        return decode_image(path.read_bytes(), data.preprocessing)[0] / np.float32(255.0)
-    except (UnreadableImageError, OSError) as error:
-        raise unreadable_image(path, error) from error
 
 
 def _existing(path: str | Path | None) -> Path:
@@ -101,8 +87,8 @@ def _subfolder_factor(scan: FolderScan) -> FolderFactors:
     return FolderFactors(*factor_table({"folder": pd.Series(names, dtype=object)}))
 
 
-def _with_groups(found: FolderFactors, groups: GroupAssignment) -> FolderFactors:
-    if "group" in found.table.names:
+def _with_groups(factors: FolderFactors, groups: GroupAssignment) -> FolderFactors:
+    if "group" in factors.table.names:
         hint = "select other columns of factors with columns="
         raise invalid("groups", str(groups.path), "given with a table without a factor 'group'", hint=hint)
-    return found._replace(table=concatenate([found.table, groups.table]), groups=groups)
+    return factors._replace(table=concatenate([factors.table, groups.table]), groups=groups)

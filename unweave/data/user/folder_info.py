@@ -121,8 +121,8 @@ def _group_notes(groups: GroupAssignment) -> list[str]:
     return notes + [f"{count_text(ungrouped, 'image is', 'images are')} in no group"] * bool(ungrouped)
 
 
-def _listed(names: Sequence[str], one: str, many: str, rest: str) -> list[str]:
-    return [f"{count_text(len(names), one, many)} {rest}: {first_names(names)}"] if names else []
+def _listed(names: Sequence[str], one: str, many: str, problem: str) -> list[str]:
+    return [f"{count_text(len(names), one, many)} {problem}: {first_names(names)}"] if names else []
 
 
 def _sizes_text(sizes: Mapping[str, int]) -> str:

@@ -19,7 +19,7 @@ _ALPHA_MODES = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
 class Preprocessing(NamedTuple):
-    """What is done to every image."""
+    """Preprocessing of every image."""
 
     size: int = 64  # side in pixels; 0 keeps the size
     fit: str = "crop"  # of an image that is not square: crop to the middle, pad with margins, or stretch

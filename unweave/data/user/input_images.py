@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps
 
-from unweave.data.user.image_io import opaque
+from unweave.data.dataset import Dataset
+from unweave.data.user.image_io import UnreadableImageError, decode_image, opaque
 from unweave.errors import UserError, invalid
 
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
@@ -36,6 +37,16 @@ def _opaque_8_bits(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
         return Image.fromarray((np.asarray(image) / 257.0).round().clip(0, 255).astype(np.uint8))
     return opaque(image, "black")
+
+
+def read_image_like(data: Dataset, path: Path) -> np.ndarray:
+    """Return an image file as [C, H, W] in 0..1, preprocessed as the images of the data if those were files too."""
+    if data.preprocessing is None:
+        return read_image(path, data.shape)
+    try:
+        return decode_image(path.read_bytes(), data.preprocessing)[0] / np.float32(255.0)
+    except (UnreadableImageError, OSError) as error:
+        raise unreadable_image(path, error) from error
 
 
 def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:

@@ -40,17 +40,17 @@ class Row(NamedTuple):
 
 
 class RowFile(NamedTuple):
-    """A file of "pairs" or "groups"; `what` is the option that named it."""
+    """A file of "pairs" or "groups", the option that named it."""
 
-    what: str
+    option: str
     path: Path
     rows: list[Row]
 
     def error(self, problem: str, accepted: str = "", row: Row | None = None, value: object = None) -> UserError:
-        place = f"{self.what} '{self.path}'" + (f", row {row.number}" if row else "")
-        accepted = accepted or f"{ROW_CONTENT[self.what]} per row"
+        context = f"{self.option} '{self.path}'" + (f", row {row.number}" if row else "")
+        accepted = accepted or f"{ROW_CONTENT[self.option]} per row"
         value = str(self.path) if value is None else value
-        return UserError(f"{place}: {problem}; give {accepted}", argument=self.what, value=value, accepted=accepted)
+        return UserError(f"{context}: {problem}; give {accepted}", argument=self.option, value=value, accepted=accepted)
 
     def digest(self) -> str:
         """Return a fingerprint of the rows, eight letters."""
@@ -81,17 +81,17 @@ class PairList(NamedTuple):
     shared_L: Tensor | None = None  # 0 if a pair shares the content, 1 if the style; None if the file does not say
 
 
-def read_rows(what: str, path: str | Path) -> RowFile:
+def read_rows(option: str, path: str | Path) -> RowFile:
     """Read the rows of a .csv of "pairs" or "groups"; blank rows are skipped."""
-    file = RowFile(what, Path(path).expanduser().resolve(), [])
+    file = RowFile(option, Path(path).expanduser().resolve(), [])
     if not file.path.is_file():
         problem = "is a folder" if file.path.is_dir() else "does not exist"
-        raise file.error(problem, f"a .csv with {ROW_CONTENT[what]} per row")
+        raise file.error(problem, f"a .csv with {ROW_CONTENT[option]} per row")
     try:
         for number, cells in _cells(file.path):
-            row = Row(number, *(cells + ["", "", ""])[: 3 if what == "pairs" else 2])
+            row = Row(number, *(cells + ["", "", ""])[: 3 if option == "pairs" else 2])
             if len(cells) != 2 + bool(row.shared) or not row.left or not row.right:
-                raise file.error(f"number of entries is {sum(map(bool, cells))}", ROW_CONTENT[what], row, len(cells))
+                raise file.error(f"number of entries is {sum(map(bool, cells))}", ROW_CONTENT[option], row, len(cells))
             file.rows.append(row)
     except (OSError, csv.Error) as error:
         raise file.error(f"cannot be read as a table ({error})") from error
@@ -168,8 +168,8 @@ def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, s
 def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
     """Return the groups as a discrete factor. Names stay texts: 7 and 007 are two groups."""
     values = sorted({name for name in names_N if name is not None})
-    place = {name: number for number, name in enumerate(values)}
-    classes_N = np.array([-1 if name is None else place[name] for name in names_N], np.int64)
+    position = {name: number for number, name in enumerate(values)}
+    classes_N = np.array([-1 if name is None else position[name] for name in names_N], np.int64)
     numbers_N = np.where(classes_N < 0, np.nan, classes_N)
     return FactorTable(("group",), ("discrete",), (tuple(values),), classes_N[:, None], numbers_N[:, None], ((),))
 

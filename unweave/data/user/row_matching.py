@@ -55,7 +55,7 @@ def match_files(
 
 
 def file_finder(files: Sequence[str]) -> dict[str, int | None]:
-    """Return the position of each file by its path and name, with or without the ending; None if ambiguous."""
+    """Return the position of each file by its path and name, with or without its suffix; None if ambiguous."""
     exact = {file: number for number, file in enumerate(files)}
     loose: dict[str, int | None] = {}
     for number, file in enumerate(files):

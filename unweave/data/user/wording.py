@@ -25,7 +25,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-def first_names(names: Sequence[str], most: int = 3) -> str:
+def first_names(names: Sequence[str], max_names: int = 3) -> str:
     """Return the first names and the number of the others."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(printable, names[:most])) + more
+    more = f" and {len(names) - max_names:,} more" if len(names) > max_names else ""
+    return ", ".join(map(printable, names[:max_names])) + more

@@ -8,11 +8,11 @@ from unweave.report.charts.heatmap import Cells, draw
 from unweave.report.formatting import hundredths, short_title
 
 DIVERGING = LinearSegmentedColormap.from_list(
-    "agrees", ["#8c3d16", "#c4622d", "#ecc3a8", "#f5f2ec", "#b3d0d1", "#4f8d97", "#1f5f6b"]
+    "agreement", ["#8c3d16", "#c4622d", "#ecc3a8", "#f5f2ec", "#b3d0d1", "#4f8d97", "#1f5f6b"]
 )
 
 
-def agreement_picture(table: Agreement, *, title: str = "Do the metrics agree?") -> bytes:
+def agreement_png(table: Agreement, *, title: str = "Do the metrics agree?") -> bytes:
     """Return a PNG of the rank correlations × 100: 100 is the same order of models, -100 the reverse order."""
     names = [short_title(name) for name in table.names]
     least, most = int(table.models.min()), int(table.models.max())

@@ -18,7 +18,9 @@ from unweave.report.images import ACCENT, FAINT, INK, PAPER, SOFT, figure_png
 from unweave.report.information import adjusted_information
 from unweave.runs import write_files
 
-SEQUENTIAL = LinearSegmentedColormap.from_list("knows", ["#f5f2ec", "#cfe0df", "#93bcc0", "#4f8d97", ACCENT, "#123f48"])
+SEQUENTIAL = LinearSegmentedColormap.from_list(
+    "information", ["#f5f2ec", "#cfe0df", "#93bcc0", "#4f8d97", ACCENT, "#123f48"]
+)
 CELL = 0.46  # side of a cell with a number, in inches
 SMALL = 0.16  # side of a cell without a number, in inches
 DPI = 200
@@ -36,8 +38,8 @@ class Cells(NamedTuple):
     low: float = 0.0  # the value with the first colour; 1 has the last one
 
 
-def heatmap_picture(result: Evaluation) -> bytes:
-    """Return a PNG with a row per latent and a column per factor; the darker a cell, the more the latent knows."""
+def heatmap_png(result: Evaluation) -> bytes:
+    """Return a PNG with a row per latent and a column per factor; darker cells are more information."""
     if not result.information.size:
         raise UserError("result has no factors; a heat map needs at least one", argument="result")
     names = [pretty(name) for name in result.factor_names]
@@ -57,7 +59,7 @@ def write_scores(result: Evaluation, folder: Path, source: Path) -> Path:
     if folder != source:
         contents[folder / "scores.json"] = (json.dumps(result.as_json(), indent=2) + "\n").encode()
     if result.information.size:
-        contents[folder / "heatmap.png"] = heatmap_picture(result)
+        contents[folder / "heatmap.png"] = heatmap_png(result)
     write_files(folder, contents)
     return folder
 

@@ -15,7 +15,7 @@ ROW, TOP = 26, 6  # heights in pixels: of a row, above the first one
 LETTER = 6.6  # width in pixels of a letter of a label
 DENSITY_RUNS = 8  # number of runs from which a pooled row shows their density
 DENSITY_HEIGHT = 20  # pixels
-MANY = 15  # number of runs from which dots are smaller
+SMALL_DOT_RUNS = 15  # number of runs from which dots are smaller
 Position = Callable[[float], float]  # horizontal position of a value, in per cent
 
 
@@ -64,7 +64,7 @@ def _strip(strip: StripRow, y: float, position: Position) -> Markup:
         body += line(kind, (position(low), position(high)), (y - reach, y + reach), words)
     if strip.pooled and len(strip.points) >= DENSITY_RUNS:
         body += _density(strip, y, position)
-    radius = 2.5 if strip.pooled or len(strip.points) >= MANY else 3.5
+    radius = 2.5 if strip.pooled or len(strip.points) >= SMALL_DOT_RUNS else 3.5
     for (value, words), offset in zip(strip.points, strip.offsets or [0.0] * len(strip.points), strict=True):
         body += dot(f"dot run{strip.colour}", position(value), y + offset, radius, words)
     if len(strip.points) > 1:

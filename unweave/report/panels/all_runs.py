@@ -23,7 +23,7 @@ def context(sweep: SweepView) -> dict[str, Any]:
         cells += [(format_number(value, 3), repr(value) if math.isfinite(value) else "") for value in values]
         name = folder if len(set(folders)) == len(folders) else row["run"]
         rows.append({"folder": name, "path": row["run"], "cells": cells, "step": row["diverged"]})
-    return {"heads": [*settings, *(short_title(name) for name in sweep.scores)], "rows": rows}
+    return {"headers": [*settings, *(short_title(name) for name in sweep.scores)], "rows": rows}
 
 
 PANEL = Panel("all_runs", "All runs", "sweep", context)

@@ -9,7 +9,7 @@ import numpy as np
 
 from unweave.model import TrainedModel
 from unweave.report.class_accuracy import ClassPart, class_parts, match_clusters
-from unweave.report.images import image_grid, picture, sample_images
+from unweave.report.images import image_grid, inline_image, sample_images
 from unweave.report.panel import Panel
 from unweave.report.swaps import GRID_WIDTH, recode, split_code, swap_context
 from unweave.report.views import RunView
@@ -37,9 +37,9 @@ def _grids(trained: TrainedModel, part: ClassPart, seed: int, side: int) -> dict
         "title": part.title,
         "count": len(part.names),
         "learned_prior": trained.representation.from_prior is not None,
-        "samples": [(name, picture(pixels)) for name, pixels in samples(trained, part, seed=seed)],
+        "samples": [(name, inline_image(pixels)) for name, pixels in samples(trained, part, seed=seed)],
         "names": part.names[:MAX_COLUMNS],
-        "analogies": picture(analogies(trained, part, down=side, seed=seed), GRID_WIDTH),
+        "analogies": inline_image(analogies(trained, part, down=side, seed=seed), GRID_WIDTH),
     }
 
 

@@ -14,7 +14,7 @@ from unweave.data.dataset import data_device
 from unweave.evaluation.evaluate import encode_dataset
 from unweave.model import TrainedModel
 from unweave.report.formatting import pretty, short
-from unweave.report.images import image_grid, picture
+from unweave.report.images import image_grid, inline_image
 from unweave.report.information import adjusted_information
 from unweave.report.panel import Panel
 from unweave.report.swaps import class_name
@@ -46,7 +46,7 @@ def context(run: RunView) -> dict[str, Any]:
         "factor": "" if best is None else pretty(data.factor_names[best]),
         "svg": _scatter(table.codes, low, high, classes, colours),
         "legend": legend,
-        "map": picture(decoded_map(trained, low, high), WIDTH),
+        "map": inline_image(decoded_map(trained, low, high), WIDTH),
     }
 
 

@@ -1,4 +1,4 @@
-"""What each part of a code knows about each factor, swaps and interpolations of the first part.
+"""Information of each part of a code about each factor, swaps and interpolations of the first part.
 
 Shape letters: Z latents, P parts, K factors.
 """
@@ -13,27 +13,27 @@ from unweave.data import Dataset
 from unweave.data.supervision.kind import Supervision, varying_factors
 from unweave.errors import UserError
 from unweave.evaluation.evaluate import ACTIVE_THRESHOLD, Evaluation, encode_dataset
-from unweave.evaluation.groups import MOST_CLASSES, group_accuracy
+from unweave.evaluation.groups import MAX_CLASSES, group_accuracy
 from unweave.model import TrainedModel
 from unweave.report.formatting import join_words, percent, pretty
-from unweave.report.images import picture
+from unweave.report.images import inline_image
 from unweave.report.information import PARTIAL_THRESHOLD, adjusted_information
 from unweave.report.panel import Panel
 from unweave.report.swaps import interpolations, is_grouped, split_code, swap_context
 from unweave.report.traversals import RANGE_ROWS
 from unweave.report.views import RunView
 
-NOTHING = 0.05  # share of a factor's entropy below which a part knows nothing about it
-CONSTANT = 0.01  # variance of a latent's means below which it is inactive (Burda et al. 2016)
+MIN_INFORMATION = 0.05  # share of a factor's entropy below which a part has no information about it
+MIN_VARIANCE = 0.01  # variance of a latent's means below which it is inactive (Burda et al. 2016)
 MEMBERS, ACCURACY_ROWS = (1, 2, 4), 1500  # of the classification of groups
 
 
 class PartInformation(NamedTuple):
-    """What the parts know about the factors."""
+    """Information of the parts about the factors."""
 
     parts: tuple[Part, ...]
     names: tuple[str, ...]  # of the factors
-    share_PK: np.ndarray  # share of each factor's entropy that the best latent of each part knows, adjusted for chance
+    share_PK: np.ndarray  # `adjusted_information` of the best latent of each part about each factor
     expected_part_K: tuple[int, ...]  # the part in which the supervision places the factor; -1 if none
 
     def expected(self, p: int) -> list[int]:
@@ -62,7 +62,7 @@ def context(run: RunView) -> dict[str, Any]:
         "findings": part_findings(known, inactive_parts(trained, result, run.seed)),
         "known": known,
         "swap": swap_context(trained, split, run.seed, run.side) if can_decode else None,
-        "interpolations": [(changes, picture(pixels)) for changes, pixels in steps],
+        "interpolations": [(changes, inline_image(pixels)) for changes, pixels in steps],
         "between": "group" if is_grouped(trained) else "image",
         "combined": is_grouped(trained) and trained.representation.encode_group is not None,
         "split": split,
@@ -73,7 +73,7 @@ def context(run: RunView) -> dict[str, Any]:
 def _group_accuracy(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
     """Return how well the group can be predicted; None without groups by factors, or with too many of them."""
     by = trained.supervision.shared
-    if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MOST_CLASSES:
+    if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MAX_CLASSES:
         return None
     try:
         found = group_accuracy(trained, members=MEMBERS, num_samples=ACCURACY_ROWS, seed=seed)
@@ -83,7 +83,7 @@ def _group_accuracy(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
 
 
 def part_information(trained: TrainedModel, result: Evaluation) -> PartInformation:
-    """Return how much the best latent of each part knows about each factor."""
+    """Return the information of the best latent of each part about each factor."""
     parts = trained.representation.parts
     ends = np.cumsum([part.size for part in parts])
     known_ZK = adjusted_information(result)
@@ -112,21 +112,21 @@ def inactive_parts(trained: TrainedModel, result: Evaluation, seed: int) -> dict
             found[p] = f"its latents carry less than {ACTIVE_THRESHOLD} nats about an image"
         elif not part.classes and np.isnan(result.latent_information[here]).all():
             codes = encode_dataset(trained.representation, trained.data, num_samples=RANGE_ROWS, seed=seed).codes
-            if (codes[:, here].var(0) < CONSTANT).all():
-                found[p] = f"its latents do not differ between images (variance below {CONSTANT})"
+            if (codes[:, here].var(0) < MIN_VARIANCE).all():
+                found[p] = f"its latents do not differ between images (variance below {MIN_VARIANCE})"
     return found
 
 
 def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]:
-    """Return sentences about what each part knows, starting with parts that have collapsed.
+    """Return sentences about the factors that each part encodes, starting with parts that have collapsed.
 
     `inactive` are parts with the reason, as from `inactive_parts`.
     """
     collapses, holds, leaks = [], [], []
     for p in range(len(known.parts)):
         name, other, expected = known.name(p), 1 - p, known.expected(p)
-        lost = [k for k in expected if known.share_PK[p, k] < NOTHING]
-        nothing = f"it knows nothing about {known.factors(lost, 'or')}"
+        lost = [k for k in expected if known.share_PK[p, k] < MIN_INFORMATION]
+        nothing = f"it has no information about {known.factors(lost, 'or')}"
         collapse = inactive.get(p, nothing if expected and lost == expected else "")
         if collapse:
             collapses.append(f"The {name} has collapsed: {collapse}.")
@@ -135,14 +135,14 @@ def part_findings(known: PartInformation, inactive: dict[int, str]) -> list[str]
             collapses.append(f"The {name} has collapsed to {left}: {nothing}.")
         held = [k for k in expected if known.share_PK[p, k] >= PARTIAL_THRESHOLD]
         if held and not collapse:
-            holds.append(f"The {name} knows {known.shares(held, p)}.")
+            holds.append(f"The {name} encodes {known.shares(held, p)}.")
         leaked = [k for k in expected if len(known.parts) == 2 and known.share_PK[other, k] >= PARTIAL_THRESHOLD]
         if leaked and other not in inactive:
             also = "" if collapse else "also "
-            leaks.append(f"Leakage: the {known.name(other)} {also}knows {known.shares(leaked, other)}.")
+            leaks.append(f"Leakage: the {known.name(other)} {also}encodes {known.shares(leaked, other)}.")
     best_K = known.share_PK.max(0)
     weak = [k for k, part in enumerate(known.expected_part_K) if part >= 0 and best_K[k] < PARTIAL_THRESHOLD]
-    unknown = [f"No part knows much about {known.factors(weak, 'or')}."] if weak else []
+    unknown = [f"No part has much information about {known.factors(weak, 'or')}."] if weak else []
     return collapses + holds + leaks + unknown
 
 

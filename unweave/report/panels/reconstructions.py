@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from unweave.report.images import picture, reconstructions
+from unweave.report.images import inline_image, reconstructions
 from unweave.report.panel import Panel
 from unweave.report.views import RunView
 
 
 def context(run: RunView) -> dict[str, Any]:
-    return {"strips": [(name, picture(pixels)) for name, pixels in reconstructions(run.trained, seed=run.seed)]}
+    return {"strips": [(name, inline_image(pixels)) for name, pixels in reconstructions(run.trained, seed=run.seed)]}
 
 
 PANEL = Panel("reconstructions", "Reconstructions", "run", context, needs=("decoder",))

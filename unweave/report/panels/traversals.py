@@ -36,7 +36,7 @@ def findings(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
 
 
 def _split(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
-    """Name the factors that a second latent knows at least half as well as the first."""
+    """Name the factors about which a second latent has at least half as much information as the first."""
     sentences = []
     for k, name in enumerate(result.factor_names):
         latents = np.flatnonzero(shares_ZK[:, k] >= max(PARTIAL_THRESHOLD, shares_ZK[:, k].max() / 2))
@@ -49,7 +49,7 @@ def _split(result: Evaluation, shares_ZK: np.ndarray) -> list[str]:
 
 
 def _mixed(result: Evaluation, best_K: np.ndarray, known_K: np.ndarray) -> list[str]:
-    """Name the latents that know several factors best."""
+    """Name the latents that are the best one for several factors."""
     held_Z = {z: np.flatnonzero((best_K == z) & (known_K >= PARTIAL_THRESHOLD)) for z in sorted(set(best_K.tolist()))}
     names = {z: [pretty(result.factor_names[k]) for k in held] for z, held in held_Z.items() if len(held) > 1}
     return [f"z{z} mixes {join_words(factors)}." for z, factors in names.items()]

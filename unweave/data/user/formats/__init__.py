@@ -9,10 +9,10 @@ FORMATS: tuple[ArrayFormat, ...] = (
     npy.FORMAT,
     npz.FORMAT,
 )
-ACCEPTED = f"a folder of images or a file ({', '.join(ending for format in FORMATS for ending in format.endings)})"
+ACCEPTED = f"a folder of images or a file ({', '.join(suffix for format in FORMATS for suffix in format.suffixes)})"
 
 
 def find_format(path: Path) -> ArrayFormat | None:
-    """Return the format of a file by the ending of its name; None if there is none."""
+    """Return the format of a file by the suffix of its name; None if there is none."""
     name = path.name.lower()
-    return next((format for format in FORMATS if name.endswith(format.endings)), None)
+    return next((format for format in FORMATS if name.endswith(format.suffixes)), None)

@@ -16,7 +16,7 @@ class ArrayFormat(NamedTuple):
 
     Parameters
     ----------
-    endings : endings of the file names, in lower case and with the dot
+    suffixes : suffixes of the file names, in lower case and with the dot
     signature : first bytes of every file; b"" if the format has none
     help : one line for `unweave data list`
     read : returns the arrays by name; if the second argument is True, large arrays may stay in the file. It may raise
@@ -24,7 +24,7 @@ class ArrayFormat(NamedTuple):
     write_example : writes the named arrays, or those that the format can store; the tests read them back
     """
 
-    endings: tuple[str, ...]
+    suffixes: tuple[str, ...]
     signature: bytes
     help: str
     read: Callable[[Path, bool], Arrays]
@@ -35,7 +35,7 @@ class ArrayFormat(NamedTuple):
         try:
             with open(path, "rb") as file:
                 if file.read(len(self.signature)) != self.signature:
-                    raise ValueError(f"the file does not begin like a file of this format ({self.endings[0]})")
+                    raise ValueError(f"the file does not begin like a file of this format ({self.suffixes[0]})")
             return self.read(path, memmap)
         except Exception as error:  # a damaged file can cause almost any exception
             reason = " ".join(str(error).split()) or type(error).__name__

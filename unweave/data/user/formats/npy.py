@@ -18,7 +18,7 @@ def _write_example(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 FORMAT = ArrayFormat(
-    endings=(".npy",),
+    suffixes=(".npy",),
     signature=b"\x93NUMPY",
     help="one array of images, as written by numpy.save",
     read=_read,

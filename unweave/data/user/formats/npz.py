@@ -25,7 +25,7 @@ def _write_example(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 FORMAT = ArrayFormat(
-    endings=(".npz",),
+    suffixes=(".npz",),
     signature=b"PK",
     help="arrays by name, as written by numpy.savez: images and optionally factors",
     read=_read,
