@@ -151,7 +151,7 @@ class Method(nn.Module):
     noise: Mapping[str, Noise] = {}
     phases: Mapping[str, tuple[str, ...]] = {}  # name -> players; each phase has its own batch; {}: one phase of all
     latents: int = 0
-    prior: str = "normal"  # distribution to which training draws the codes; see ops/priors.py
+    prior: str = "normal"  # prior distribution of the codes; see ops/priors.py
     optimizer_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published optimizer settings of each player
     next_stage: ClassVar[type[Method] | None] = None  # built with previous=this method after it is trained
     equation: ClassVar[str] = ""

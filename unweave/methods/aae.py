@@ -1,4 +1,4 @@
-"""AAE: an autoencoder with a discriminator that draws the codes to a prior."""
+"""AAE: an autoencoder with a discriminator that matches the codes with a prior."""
 
 from typing import Annotated, Any, final
 

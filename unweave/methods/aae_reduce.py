@@ -57,7 +57,7 @@ class AAEReduce(Method):
         "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
-    prior = "places"  # a code is normal around the head of its class
+    prior = "cluster_heads"  # a code is normal around the head of its class
     objective = "recon"
 
     def __init__(

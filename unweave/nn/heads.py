@@ -1,4 +1,4 @@
-"""An encoder with two heads: a class y by softmax and a style z, each drawn to a prior by its own discriminator.
+"""An encoder with two heads: a class y by softmax and a style z, each matched with a prior by its own discriminator.
 
 The heads are the first half of the encoder's outputs, style before class. The second half, which contains the variances
 of a variational encoder, is not used.
