@@ -10,7 +10,7 @@ from unweave.errors import check_choice, check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder, State
 from unweave.nn.discriminator import Discriminator, adversarial_losses
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.nn.settings import BatchNormed, Depth, Latents, LikelihoodName, Net, Width
 from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.divergence import reparametrize
@@ -92,7 +92,7 @@ class AAE(Method):
         encoder = self.autoencoder.encoder
         if isinstance(encoder, BatchNormEncoder):
             outputs, state = encoder.batch(x_BCHW, "autoencoder.encoder")
-            mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
+            mean_BZ, logvar_BZ = at_least_float32(outputs).chunk(2, dim=1)
         else:
             mean_BZ, logvar_BZ = self.autoencoder.posterior(x_BCHW)
         return self._with_classes(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state

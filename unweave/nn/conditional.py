@@ -16,7 +16,7 @@ from unweave.errors import check_integer, invalid
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import Shape, build_networks, init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.divergence import kl_standard, log_gaussian, reparametrize
 from unweave.ops.partial_labels import binary_sample, marginal_bound, one_hot
 
@@ -56,7 +56,7 @@ class ClassEncoder(nn.Module):
     def forward(self, x: Tensor, y_BNY: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and log-variance [B, N, Z] for each of N classes; features of x are computed once."""
         hidden_BNF = F.softplus(self.trunk(x).unsqueeze(1) + self.label(y_BNY))
-        mean_BNZ, logvar_BNZ = at_least_single(self.head(hidden_BNF)).chunk(2, dim=2)
+        mean_BNZ, logvar_BNZ = at_least_float32(self.head(hidden_BNF)).chunk(2, dim=2)
         return mean_BNZ, logvar_BNZ
 
 
@@ -75,7 +75,7 @@ class ConditionalAutoEncoder(nn.Module):
 
     def log_classes(self, x: Tensor) -> Tensor:
         """Return log q(y|x) [B, Y]."""
-        return at_least_single(self.classifier(x)).log_softmax(1)
+        return at_least_float32(self.classifier(x)).log_softmax(1)
 
     def terms(self, x: Tensor, y_BNY: Tensor, eps_BZ: Tensor) -> tuple[Tensor, Tensor]:
         """Return -log p(x|y, z) and KL(q(z|x, y) || p(z)), both [B, N], for each of N classes with equal noise."""
@@ -198,7 +198,7 @@ class UsedCode(nn.Module):
 
     def forward(self, code_BZ: Tensor, output: Tensor) -> Tensor:
         """Return -log p(code) [B]; the output is mean and log-variance, concatenated."""
-        mean_BZ, logvar_BZ = at_least_single(output).chunk(2, dim=1)
+        mean_BZ, logvar_BZ = at_least_float32(output).chunk(2, dim=1)
         return -(self.used_Z * log_gaussian(code_BZ, mean_BZ, logvar_BZ)).sum(1)
 
 

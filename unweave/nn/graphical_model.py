@@ -20,7 +20,7 @@ from unweave.errors import UserError, check_choice
 from unweave.nn.graphical_spec import IMAGE, GraphicalModelSpec, Variable
 from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import Shape, build_networks, init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.divergence import kl_gaussians, log_gaussian, reparametrize
 from unweave.ops.partial_labels import one_hot
 from unweave.ops.relaxed import straight_through
@@ -72,7 +72,7 @@ class Conditional(nn.Module):
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         hidden = [_by_rows(layer, values[name]) for name, layer in zip(self.parents, self.inputs, strict=True)]
-        return at_least_single(_by_rows(self.output, sum(hidden[1:], hidden[0]).relu()))
+        return at_least_float32(_by_rows(self.output, sum(hidden[1:], hidden[0]).relu()))
 
 
 def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
@@ -181,7 +181,7 @@ class GraphModel(nn.Module):
 
     def _given(self, x_BCHW: Tensor) -> dict[str, Tensor]:
         """Return the inputs of q: the features of the image, and a constant."""
-        features_BF = at_least_single(self.encoder(x_BCHW)).relu()
+        features_BF = at_least_float32(self.encoder(x_BCHW)).relu()
         return {IMAGE: features_BF, "": features_BF.new_ones(1, 1)}
 
     def encode(self, x_BCHW: Tensor, labels_BL: Tensor | None = None) -> Tensor:

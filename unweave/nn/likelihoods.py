@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unweave.errors import check_choice
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.noise import random_uniform
 from unweave.ops.partial_labels import binary_sample
 
@@ -25,11 +25,11 @@ class Likelihood:
 
     def nll(self, x: Tensor, output: Tensor) -> Tensor:
         """Return -log p(x|output) [B] in nats, summed over pixels and channels."""
-        return self.pixel_nll(x, at_least_single(output)).flatten(1).sum(1)
+        return self.pixel_nll(x, at_least_float32(output)).flatten(1).sum(1)
 
     def mean(self, output: Tensor) -> Tensor:
         """Return the mean image."""
-        return at_least_single(output)
+        return at_least_float32(output)
 
     def observed(self, x: Tensor, key: Tensor) -> Tensor:
         """Return values that the distribution can produce, drawn by a random key if the image's own are not."""
@@ -47,7 +47,7 @@ class Bernoulli(Likelihood):
         return F.binary_cross_entropy_with_logits(output, x, reduction="none")
 
     def mean(self, output: Tensor) -> Tensor:
-        return at_least_single(output).sigmoid()
+        return at_least_float32(output).sigmoid()
 
     def observed(self, x: Tensor, key: Tensor) -> Tensor:
         return binary_sample(x, random_uniform(key, tuple(x.shape)))
