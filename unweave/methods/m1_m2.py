@@ -12,7 +12,7 @@ from unweave.nn.conditional import (
     UsedCode,
     class_count,
     code_conditional,
-    half_square,
+    half_squared_norm,
     image_loss,
     image_noise,
     label_pass,
@@ -54,7 +54,7 @@ class M1M2Labels(Method):
         labelled_BZ, x_BZ = self._sample(batch.labelled, noise["code_labelled"]), self._sample(batch.x, noise["code"])
         eps = noise["eps_labelled"], noise["eps"]
         p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)
-        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
+        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_squared_norm(self.upper))
         return Out({"upper": loss}, logs)
 
     def _sample(self, x: Tensor, eps_BZ: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class M1M2Labels(Method):
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the codes [B, Z + Y] of the means of q(z1|x)."""
-        return self.upper.code(self._mean(x))
+        return self.upper.encode(self._mean(x))
 
     def decode(self, code: Tensor) -> Tensor:
         """Return the mean image at the mean of p(z1|y, z2)."""

@@ -90,7 +90,7 @@ class ConditionalAutoEncoder(nn.Module):
         eye_YY = torch.eye(self.classes, dtype=like_BY.dtype, device=like_BY.device)
         return eye_YY.expand(like_BY.shape[0], -1, -1)
 
-    def code(self, x: Tensor) -> Tensor:
+    def encode(self, x: Tensor) -> Tensor:
         """Return codes [B, Z + Y]: the mean of z under q(y|x) q(z|x, y), then q(y|x)."""
         q_BY = self.log_classes(x).exp()
         mean_BYZ, _ = self.encoder(x, self.every_class(q_BY))
@@ -123,11 +123,11 @@ def label_pass(
     )
 
 
-def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_norm: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return eq. 9 divided by the size of the data set, and what to log. `weight_norm` is -log p(weights).
+def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_nll: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return eq. 9 divided by the size of the data set, and the logged quantities.
 
-    The means of the labelled and the unlabelled batch are weighted by the shares of labelled and unlabelled data. The
-    paper's weight of the classifier's loss, alpha N, is alpha here.
+    `weight_nll` is -log p(weights). The means of the labelled and the unlabelled batch are weighted by the shares
+    of labelled and unlabelled data. The paper's weight of the classifier's loss, alpha N, is alpha here.
     """
     share = data.labelled / data.size
 
@@ -135,13 +135,13 @@ def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_norm: Tenso
         return share * labelled_B.mean() + (1.0 - share) * unlabelled_B.mean()
 
     cross = p.cross_B.mean()
-    loss = weighted(p.labelled_B, p.unlabelled_B) + alpha * cross + weight_norm / data.size
+    loss = weighted(p.labelled_B, p.unlabelled_B) + alpha * cross + weight_nll / data.size
     logs = {"loss": loss, "recon": weighted(*p.recon_B), "kl": weighted(*p.kl_B), "labelled": p.labelled_B.mean()}
     logs |= {"unlabelled": p.unlabelled_B.mean(), "cross_entropy": cross, "accuracy": p.correct_B.mean()}
     return loss, logs
 
 
-def half_square(module: nn.Module) -> Tensor:
+def half_squared_norm(module: nn.Module) -> Tensor:
     """Return half the squared norm of all weights: -log of a standard normal prior, up to a constant."""
     return 0.5 * sum(parameter.square().sum() for parameter in module.parameters())  # type: ignore[return-value]
 
@@ -152,7 +152,7 @@ def image_noise(shape: Shape, binarize: bool) -> dict[str, Noise]:
 
 
 def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
-    """Return what to log of that VAE, also the loss, and the KL of each latent in nats.
+    """Return the logged quantities of that VAE, including the loss, and the KL of each latent in nats.
 
     If there is noise for pixels, the loss is that of binary samples of x.
     """
