@@ -14,7 +14,7 @@ from unweave.nn.precision import at_least_float32
 from unweave.nn.settings import BatchNormed, Depth, Latents, LikelihoodName, Net, Width
 from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.divergence import reparametrize
-from unweave.ops.priors import PETALS, PRIORS, prior_sample
+from unweave.ops.priors import COMPONENTS, PRIORS, prior_sample
 
 
 @final
@@ -46,7 +46,7 @@ class AAE(Method):
         ] = "normal",
         components: Annotated[
             int, Setting("number of Gaussians of the mixture, or of classes of categorical")
-        ] = PETALS,
+        ] = COMPONENTS,
         generator: Annotated[
             str, Setting("loss of the encoder against the discriminator: non_saturating, minimax or ratio")
         ] = "non_saturating",
