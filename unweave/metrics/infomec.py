@@ -57,10 +57,14 @@ def infomec_scores(
     kept = table._replace(codes=table.codes[:, active])
     information_DK, entropies_K = neighbour_information_matrix(kept, chosen, neighbours=neighbours)
     share_DK = information_DK / entropies_K
-    return {"modularity": concentration(share_DK), "compactness": concentration(share_DK.T), "explicitness": explicit}
+    return {
+        "modularity": normalised_max_share(share_DK),
+        "compactness": normalised_max_share(share_DK.T),
+        "explicitness": explicit,
+    }
 
 
-def concentration(share: Floats) -> float:
+def normalised_max_share(share: Floats) -> float:
     """Return the mean share of each row that is in its largest entry, scaled to 0 (equal entries) .. 1 (one entry).
 
     A row of zeros counts as equal entries. With a single column, other rows count as one entry.
@@ -75,10 +79,10 @@ def concentration(share: Floats) -> float:
 def explicitness(table: MetricInputs, factors: list[int], *, iterations: int, device: Device = None) -> float:
     """Return the share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
-    moving = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
-    if not len(moving):
+    varying = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
+    if not len(varying):
         return 0.0
-    codes_ND = (table.codes[:, moving] - mean_D[moving]) / deviation_D[moving]
+    codes_ND = (table.codes[:, varying] - mean_D[varying]) / deviation_D[varying]
     found = []
     for k in factors:
         rows, labels = classes(table, k)

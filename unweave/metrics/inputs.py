@@ -157,16 +157,14 @@ def bin_edges(column_N: Floats, bins: int) -> Floats:
     return np.linspace(low, high, bins + 1)[:-1]
 
 
-def learnable(table: MetricInputs) -> list[int]:
-    """Return the factors with more than one value, possibly none."""
+def varying_factors(table: MetricInputs, *, required: bool = True) -> list[int]:
+    """Return the factors with more than one value; raise if there are none, unless not `required`.
+
+    A code cannot have information about the other factors.
+    """
     low_K, high_K = np.fmin.reduce(table.factors, axis=0), np.fmax.reduce(table.factors, axis=0)
-    return [int(k) for k in np.flatnonzero(high_K > low_K)]  # False if all values are missing
-
-
-def varying_factors(table: MetricInputs) -> list[int]:
-    """Return the factors with more than one value; a code cannot have information about the others."""
-    found = learnable(table)
-    if not found:
+    found = [int(k) for k in np.flatnonzero(high_K > low_K)]  # False if all values are missing
+    if required and not found:
         raise array_error("factors", f"constants over {len(table.factors)} rows", "an array with a column that varies")
     return found
 

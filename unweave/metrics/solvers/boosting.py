@@ -202,9 +202,9 @@ def boost(
 ) -> Boosted:
     """Fit boosted trees for every factor; return the importance of the codes and the scores of the test rows."""
     place = torch.device(device or "cpu")
-    alive = np.flatnonzero(np.ptp(train_ND, axis=0) > 0)
+    varying = np.flatnonzero(np.ptp(train_ND, axis=0) > 0)
     # If no code varies, the first one is used: it cannot be split, so the trees stay constant.
-    used = alive if len(alive) else np.arange(1)
+    used = varying if len(varying) else np.arange(1)
     codes = sort_codes(train_ND[:, used], bins=bins, device=place)
     ranks_ND = value_ranks(train_ND[:, used], test_ND[:, used])
     test_falling_ND = -torch.tensor(ranks_ND, dtype=torch.float32, device=place)

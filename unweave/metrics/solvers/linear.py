@@ -14,9 +14,9 @@ from unweave.ops.threads import single_thread
 def standardize(train_ND: Floats, *others: Floats) -> list[Floats]:
     """Standardise codes with the mean and deviation of the train rows; a constant code becomes 0."""
     # The deviation of a constant may be a rounding error; its range is exactly 0.
-    alive_D = np.ptp(train_ND, axis=0) > 0
+    varying_D = np.ptp(train_ND, axis=0) > 0
     mean_D = train_ND.mean(axis=0)
-    scale_D = np.divide(1.0, train_ND.std(axis=0), out=np.zeros(len(mean_D)), where=alive_D)
+    scale_D = np.divide(1.0, train_ND.std(axis=0), out=np.zeros(len(mean_D)), where=varying_D)
     return [(codes - mean_D) * scale_D for codes in (train_ND, *others)]
 
 

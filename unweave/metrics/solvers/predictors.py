@@ -19,7 +19,6 @@ from unweave.metrics.inputs import (
     MetricInputs,
     TestRows,
     classes,
-    learnable,
     read_table,
     read_test,
     varying_factors,
@@ -57,7 +56,7 @@ def read_split(
     table = read_table(codes, factors, factor_types=factor_types)
     varying_factors(table)  # raises if no factor varies; none may vary among the train rows
     train, held_out = read_test(table, test, seed)
-    return Split(train, held_out, learnable(train))
+    return Split(train, held_out, varying_factors(train, required=False))
 
 
 class Factor(NamedTuple):
