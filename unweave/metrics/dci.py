@@ -10,7 +10,7 @@ import numpy as np
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows
 from unweave.metrics.metric import Metric
-from unweave.metrics.solvers.predictors import fit, read_split
+from unweave.metrics.solvers.predictors import fit_predictors, read_split
 
 _LEAST = 1e-11  # added to every importance, as in disentanglement_lib
 
@@ -65,7 +65,7 @@ def dci_with_importance(
 ) -> tuple[dict[str, float], Floats]:
     """Return `dci_scores` and the `importance_matrix` they are computed from, with one fit."""
     split = read_split(codes, factors, seed=seed, **options)
-    found = fit(split, predictor, seed=seed, device=device_of(codes, device))
+    found = fit_predictors(split, predictor, seed=seed, device=device_of(codes, device))
     importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.factor_types)))
     importance_DK[:, split.factors] = found.importance
     accuracies = found.accuracy[~np.isnan(found.accuracy)]

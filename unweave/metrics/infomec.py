@@ -104,7 +104,7 @@ def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device
     """Return the relative decrease of the log-loss by a logistic regression without penalty, with balanced classes."""
     sizes_V = np.bincount(labels_n)
     balanced_n = len(labels_n) / (len(sizes_V) * sizes_V[labels_n].astype(np.float64))
-    options = {"strength": np.inf, "weights_N": balanced_n, "iterations": iterations, "device": device}
+    options = {"inverse_penalty": np.inf, "weights_N": balanced_n, "iterations": iterations, "device": device}
     weights = fit_logistic(codes_nD, labels_n, len(sizes_V), **options)  # type: ignore[arg-type]
     true_n = probabilities(class_scores(weights, codes_nD))[np.arange(len(labels_n)), labels_n]
     loss = -np.log(np.maximum(true_n, np.finfo(np.float64).tiny)).mean()
