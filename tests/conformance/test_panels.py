@@ -56,7 +56,7 @@ def frame(run, scores=("mig", "modularity")):
 def study():
     strips = [StripRow("a family", True, 0, [(0.1, "seed 0"), (0.3, "seed 1")], 0.2, [(0.2, 0.4, "read")])]
     texts = {"title": "tiny", "paper": "Nobody 2026", "question": "Does it run?", "facts": [], "notes": []}
-    tables = {"legend": [("read", "in the source")], "heads": ["row", "MIG"], "rows": [(True, ["a family", "0.2"])]}
+    tables = {"legend": [("read", "in the source")], "headers": ["row", "MIG"], "rows": [(True, ["a family", "0.2"])]}
     comparison = {"comparison_headers": ["row", "source"], "comparison": [["a family", "1"]], "sources": ["a table"]}
     return StudyView(texts | tables | comparison, {"mig": strips})
 

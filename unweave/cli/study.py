@@ -129,8 +129,8 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     from unweave.studies.table import long_table
 
     tables = text_tables(study, frame, short_title)
-    heads = [head for head in tables["heads"] if head != TIME]
-    out_console.print(_rich(heads, short_rows(tables["rows"]), f"{study.name}: medians", widest=9))
+    headers = [header for header in tables["headers"] if header != TIME]
+    out_console.print(_rich(headers, short_rows(tables["rows"]), f"{study.name}: medians", widest=9))
     if tables["comparison"]:  # without ranges and sources, which are long
         rows = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in tables["comparison"]]
         out_console.print(_rich(tables["comparison_headers"][:-1], rows, "compared with published numbers"))

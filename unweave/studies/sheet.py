@@ -31,7 +31,7 @@ def text_tables(study: Study, frame: pd.DataFrame, title: Callable[[str], str]) 
         "facts": [f"scale {scale}", f"{len(frame)} runs", f"{steps} steps", *devices],
         "notes": _notes(study, scale, len(study.published) - len(compared)),
         "legend": list(PROVENANCE.items()),
-        "heads": ["row", "runs", TIME, *map(title, scores)],
+        "headers": ["row", "runs", TIME, *map(title, scores)],
         "rows": [(row.pooled, _cells(row, scores)) for row in found],
         "comparison_headers": ["row", "score", "runs", "ours", "published", "verdict", "provenance", "source"],
         "comparison": [_comparison_cells(item, title(item.published.score), sources) for item in compared],
@@ -93,7 +93,7 @@ def short_rows(rows: Sequence[tuple[bool, Sequence[str]]]) -> list[list[str]]:
 def markdown(tables: Mapping[str, Any]) -> str:
     """Return the result of `text_tables` as Markdown."""
     parts = [f"# {tables['title']}", tables["question"], tables["paper"] + ".", " · ".join(tables["facts"])]
-    parts += [_markdown_table(tables["heads"], [row for _, row in tables["rows"]])]
+    parts += [_markdown_table(tables["headers"], [row for _, row in tables["rows"]])]
     if tables["comparison"]:
         parts += [_markdown_table(tables["comparison_headers"], tables["comparison"])]
         parts += ["\n".join(f"{number}. {source}" for number, source in enumerate(tables["sources"], 1))]
@@ -101,8 +101,8 @@ def markdown(tables: Mapping[str, Any]) -> str:
     return "\n\n".join([*parts, "\n".join(f"- {note}" for note in tables["notes"])]) + "\n"
 
 
-def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+def _markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headers, ["---"] * len(headers), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 

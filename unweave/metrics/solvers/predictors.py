@@ -80,14 +80,14 @@ def read_factor(split: Split, k: int, *, as_number: bool = False) -> Factor:
     return Factor(rows, values[:, 0], test_rows, test_values[:, 0], 0)
 
 
-def accuracy(factor: Factor, guess_m: Floats | Indices) -> float:
+def accuracy(factor: Factor, predicted_m: Floats | Indices) -> float:
     """Return the accuracy on the test rows, or R^2 (at least 0) for numbers; NaN without test rows."""
     if not len(factor.test_values):
         return np.nan
     if factor.classes:
-        return float((guess_m == factor.test_values).mean())
+        return float((predicted_m == factor.test_values).mean())
     spread = ((factor.test_values - factor.test_values.mean()) ** 2).sum()
-    missed = ((factor.test_values - guess_m) ** 2).sum()
+    missed = ((factor.test_values - predicted_m) ** 2).sum()
     return float(max(0.0, 1 - missed / spread)) if spread > 0 else float(missed == 0)
 
 
