@@ -98,10 +98,9 @@ def main() -> None:
         found = digests(diverged, arguments)
         unaffected = sum(found[k] == expected[k] != "" for k in range(arguments.replicas) if k != diverging)
         end = f"ended at step {step_of(diverged / str(diverging))}" + ("" if found[diverging] else ", without weights")
-        print(
-            f"a learning rate of 1e6 in run {diverging} ({end}): {unaffected} of the other {arguments.replicas - 1} are equal"
-        )
-        sys.exit(same < arguments.replicas or unaffected < arguments.replicas - 1)
+        others = arguments.replicas - 1
+        print(f"a learning rate of 1e6 in run {diverging} ({end}): {unaffected} of the other {others} are equal")
+        sys.exit(same < arguments.replicas or unaffected < others)
 
 
 if __name__ == "__main__":
