@@ -23,7 +23,7 @@ class HyperParam(NamedTuple):
     """Declaration of a hyperparameter, a field of `Method.Hyper`: `beta: Annotated[Tensor, HyperParam(4.0, ...)]`."""
 
     default: float
-    about: str
+    help: str
     paper: str = ""  # values in published work, as text
     low: float = 0.0  # smallest and largest accepted value
     high: float = float("inf")
@@ -32,7 +32,7 @@ class HyperParam(NamedTuple):
 class Setting(NamedTuple):
     """Declaration of a constructor argument that users may set: `latents: Annotated[int, Setting("...")] = 10`."""
 
-    about: str
+    help: str
 
 
 class Noise(NamedTuple):
@@ -226,10 +226,10 @@ def setting_help(method: type[Method]) -> dict[str, str]:
     found: dict[str, str] = {}
     for stage in stages(method):
         hints = get_type_hints(stage.__init__, include_extras=True)
-        found |= {name: param.about for name, param in hyper_params(stage).items()}
+        found |= {name: param.help for name, param in hyper_params(stage).items()}
         for name in static_arguments(stage):
             setting = _annotation(hints.get(name), Setting)
-            found[name] = setting.about if setting else found.get(name, "")
+            found[name] = setting.help if setting else found.get(name, "")
     return found
 
 

@@ -15,7 +15,7 @@ from unweave.ops.partial_labels import binary_sample
 class Likelihood:
     """Interface of all likelihoods: final classes derive from it and have no state."""
 
-    about: ClassVar[str]  # for help texts
+    help: ClassVar[str]  # for the help text of the setting `likelihood`
     low: ClassVar[float] = -math.inf  # smallest and largest value that an image may contain
     high: ClassVar[float] = math.inf
 
@@ -40,7 +40,7 @@ class Likelihood:
 class Bernoulli(Likelihood):
     """The output is the logit of a white pixel. The loss also accepts grey values as probabilities of white."""
 
-    about = "cross-entropy of values in 0..1"
+    help = "cross-entropy of values in 0..1"
     low, high = 0.0, 1.0
 
     def pixel_nll(self, x: Tensor, output: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ class Bernoulli(Likelihood):
 class Gaussian(Likelihood):
     """Normal distribution with standard deviation 1 around the output."""
 
-    about = "squared error"
+    help = "squared error"
 
     def pixel_nll(self, x: Tensor, output: Tensor) -> Tensor:
         return 0.5 * (x - output).square() + 0.5 * math.log(2.0 * math.pi)
@@ -67,7 +67,7 @@ class Gaussian(Likelihood):
 class Laplace(Likelihood):
     """Laplace distribution with scale 1 around the output."""
 
-    about = "absolute error"
+    help = "absolute error"
 
     def pixel_nll(self, x: Tensor, output: Tensor) -> Tensor:
         return (x - output).abs() + math.log(2.0)
