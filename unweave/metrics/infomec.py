@@ -57,11 +57,8 @@ def infomec_scores(
     kept = table._replace(codes=table.codes[:, active])
     information_DK, entropies_K = neighbour_information_matrix(kept, chosen, neighbours=neighbours)
     share_DK = information_DK / entropies_K
-    return {
-        "modularity": normalised_max_share(share_DK),
-        "compactness": normalised_max_share(share_DK.T),
-        "explicitness": explicit,
-    }
+    modularity, compactness = normalised_max_share(share_DK), normalised_max_share(share_DK.T)
+    return {"modularity": modularity, "compactness": compactness, "explicitness": explicit}
 
 
 def normalised_max_share(share: Floats) -> float:

@@ -11,17 +11,7 @@ from unweave.data import Dataset
 from unweave.evaluation.classification import class_error
 from unweave.metrics import cluster_error
 from unweave.model import TrainedModel
-from unweave.studies.study import (
-    DIGITS,
-    TEST_ERROR_DATA,
-    TEST_ERROR_NOTES,
-    Published,
-    Row,
-    RunSpec,
-    Study,
-    base_name,
-    held_out_data,
-)
+from unweave.studies.study import DIGITS, MNIST_SETS, NOTES, Published, Row, RunSpec, Study, base_name, held_out_data
 
 HUNDRED, THOUSAND = "labels(n=100, balanced=True)", "labels(n=1000, balanced=True)"
 LABELS = {HUNDRED: "100 labels", THOUSAND: "1000 labels", "labels()": "all labels"}
@@ -51,7 +41,7 @@ QUICK: RunSpec = {"steps": 400, "batch": 64, "lr": 5e-4}
 
 def runs(scale: str) -> list[RunSpec]:
     quick = scale == "quick"
-    sets, models, seeds = ((DIGITS,), SMALL, 2) if quick else (TEST_ERROR_DATA, MODELS, 5)
+    sets, models, seeds = ((DIGITS,), SMALL, 2) if quick else (MNIST_SETS, MODELS, 5)
     found = [{**model, "data": data, **NET} for data in sets for model in models]
     return [{**run, **(QUICK if quick else _training(run)), "seed": seed} for run in found for seed in range(seeds)]
 
@@ -130,6 +120,6 @@ STUDY = Study(
         "full, all others: Adam at a learning rate decreasing from 0.0005 to 0; 150,000 steps of 100 images for "
         "aae_cluster on MNIST (250 epochs; the paper has 1,500, recalled), 60,000 for aae_reduce and on "
         "Fashion-MNIST, for which there are no published numbers. Gradient descent is not better for aae_cluster",
-        *TEST_ERROR_NOTES,
+        *NOTES,
     ),
 )

@@ -42,7 +42,7 @@ class Split(NamedTuple):
     factors: list[int]
 
 
-class FittedPredictors(NamedTuple):
+class Fitted(NamedTuple):
     """Result of predicting the factors of a split."""
 
     importance: Floats  # [D, K], not negative; a column sums to 1, or to 0 if no code was used
@@ -96,39 +96,31 @@ def shares(importance_D: Floats) -> Floats:
     return importance_D / total if total > 0 else np.zeros_like(importance_D)
 
 
-def fit_predictors(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> FittedPredictors:
+def fit_predictors(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> Fitted:
     """Predict each factor of the split from all codes."""
     check_choice("predictor", predictor, PREDICTORS)
     if not split.factors:
-        return FittedPredictors(np.zeros((split.train.codes.shape[1], 0)), np.zeros(0))
+        return Fitted(np.zeros((split.train.codes.shape[1], 0)), np.zeros(0))
     if predictor == "gbt":
         return _fit_boosted(split, seed, device)
     train_ND, test_ND = standardize(split.train.codes, split.test.codes)
 
     def one(k: int) -> tuple[Floats, float]:
         factor = read_factor(split, k, as_number=predictor == "lasso")
-        importance, prediction = _FITS[predictor](
-            train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device
-        )
-        return shares(importance), accuracy(factor, prediction)
+        importance, predicted = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
+        return shares(importance), accuracy(factor, predicted)
 
     found = parallel_map(one, split.factors, device)
-    return FittedPredictors(
-        np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found])
-    )
+    return Fitted(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
 
 
-def _fit_boosted(split: Split, seed: int, device: Any) -> FittedPredictors:
+def _fit_boosted(split: Split, seed: int, device: Any) -> Fitted:
     """Fit all factors at once."""
     found = [read_factor(split, k) for k in split.factors]
     targets = [_target(factor, len(split.train.codes)) for factor in found]
     boosted = boost(split.train.codes, targets, split.test.codes, seed=seed, device=device)
-    predictions = [
-        _predicted(scores[factor.test_rows], factor.classes) for scores, factor in zip(boosted.scores, found)
-    ]
-    return FittedPredictors(
-        boosted.importance, np.array([accuracy(factor, prediction) for factor, prediction in zip(found, predictions)])
-    )
+    predicted = [_decide(scores[factor.test_rows], factor.classes) for scores, factor in zip(boosted.scores, found)]
+    return Fitted(boosted.importance, np.array([accuracy(*pair) for pair in zip(found, predicted)]))
 
 
 def _target(factor: Factor, rows: int) -> Target:
@@ -137,7 +129,7 @@ def _target(factor: Factor, rows: int) -> Target:
     return Target(values, present, factor.classes)
 
 
-def _predicted(scores: Floats, classes: int) -> Floats | Indices:
+def _decide(scores: Floats, classes: int) -> Floats | Indices:
     if classes > 2:
         return scores.argmax(axis=1)
     return (scores[:, 0] > 0).astype(np.int64) if classes else scores[:, 0]
