@@ -11,7 +11,7 @@ from unweave.nn.graphical_model import Estimate, GraphicalModel, GraphNoise, bes
 from unweave.nn.graphical_spec import read_graph
 from unweave.nn.settings import Latents, LikelihoodName, Net
 
-M2 = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal"
+M2_GRAPH = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal"
 
 
 @final
@@ -45,7 +45,7 @@ class GeneralizedM2(Method):
         latents: Latents = 10,
         net: Net = "locatello",
         likelihood: LikelihoodName = "bernoulli",
-        graph: Annotated[str, Setting("variables and what each depends on; see the page of the method")] = M2,
+        graph: Annotated[str, Setting("variables and what each depends on; see the page of the method")] = M2_GRAPH,
         discrete: Annotated[
             str, Setting("enumerate (sum over unknown classes) or relaxed (sample them)")
         ] = "enumerate",

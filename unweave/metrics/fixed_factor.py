@@ -83,8 +83,8 @@ def least_varying_codes(
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     winners = [np.empty(0, np.int64)]
     for start in range(0, votes, chunk):
-        places_MB = draw_groups(fixed, values_M[start : start + chunk], rng, batch=batch)
-        drawn_MBD = codes_ND[fixed.rows[places_MB]]
+        positions_MB = draw_groups(fixed, values_M[start : start + chunk], rng, batch=batch)
+        drawn_MBD = codes_ND[fixed.rows[positions_MB]]
         if len(active.columns) < codes_ND.shape[1]:
             drawn_MBD = drawn_MBD[:, :, active.columns]
         drawn_MBD -= drawn_MBD[:, :1]  # a constant code gets variance 0, not a rounding error
@@ -148,13 +148,13 @@ def factor_vae_score(
     return majority_accuracy(train_DK, test_DK)
 
 
-def draw_partners(fixed: FixedFactor, places_n: Indices, rng: np.random.Generator) -> Indices:
+def draw_partners(fixed: FixedFactor, positions_n: Indices, rng: np.random.Generator) -> Indices:
     """Return for each position another one with the same value of the factor, or itself if there is no other."""
-    labels_n = fixed.labels[places_n]
+    labels_n = fixed.labels[positions_n]
     count_n = fixed.sizes[labels_n]
     within_n = rng.integers(np.maximum(count_n - 1, 1))
     # Drawn from one position less than the group has; positions from the row itself on are shifted by one.
-    within_n += (count_n > 1) & (within_n >= fixed.inside[places_n])
+    within_n += (count_n > 1) & (within_n >= fixed.inside[positions_n])
     return fixed.order[fixed.first[labels_n] + within_n]
 
 

@@ -117,8 +117,8 @@ def classes(
     known_V = distinct(cells_n if like is table else _cells(like, k, like, bins)[1])
     if not len(known_V):
         return rows, np.zeros(len(rows), np.int64)
-    place_n = np.minimum(np.searchsorted(known_V, cells_n), len(known_V) - 1)
-    return rows, np.where(known_V[place_n] == cells_n, place_n, len(known_V)).astype(np.int64, copy=False)
+    class_n = np.minimum(np.searchsorted(known_V, cells_n), len(known_V) - 1)
+    return rows, np.where(known_V[class_n] == cells_n, class_n, len(known_V)).astype(np.int64, copy=False)
 
 
 def _cells(table: MetricInputs, k: int, like: MetricInputs, bins: int) -> tuple[Indices, Floats]:

@@ -108,9 +108,9 @@ def _spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile
     for group in by_value:
         codes_Dn = codes_DN[:, torch.from_numpy(group).to(codes_DN.device)]
         away_Dn = (codes_Dn - codes_Dn.mean(1, keepdim=True)).abs().sort(dim=1).values
-        place = quantile * (len(group) - 1)
-        low, high = away_Dn[:, math.floor(place)], away_Dn[:, math.ceil(place)]
-        spread_D += low + (place - math.floor(place)) * (high - low)
+        position = quantile * (len(group) - 1)
+        low, high = away_Dn[:, math.floor(position)], away_Dn[:, math.ceil(position)]
+        spread_D += low + (position - math.floor(position)) * (high - low)
     return (spread_D / len(by_value)).cpu().numpy()
 
 

@@ -70,8 +70,8 @@ def wrong_side(column: Column, positive_V: Indices, line_V2: Floats, *, own: boo
     with np.errstate(over="ignore"):
         limit = ((1.0 if own else -1.0) - offset) / slope
     below = (slope > 0) == own  # True if the rows before the limit are on the wrong side
-    place = np.where(below, np.searchsorted(column.values, limit), np.searchsorted(column.values, limit, side="right"))
-    low, high = np.where(below, 0, place), np.where(below, place, len(column.values))
+    index = np.where(below, np.searchsorted(column.values, limit), np.searchsorted(column.values, limit, side="right"))
+    low, high = np.where(below, 0, index), np.where(below, index, len(column.values))
     steps = positive_V * (len(column.values) + 1)
     inside = np.searchsorted(column.keys, steps + high), np.searchsorted(column.keys, steps + low)
     of_class = column.below_keys[inside[0]] - column.below_keys[inside[1]]

@@ -17,6 +17,7 @@ COMPONENTS = 10
 _RADIUS, _RADIAL, _TANGENTIAL = 2.0, 0.5, 0.15  # of the ring's Gaussians: distance, standard deviations
 _FIRST, _LAST, _SHRINK, _BLUR = 1.5 * math.pi, 4.5 * math.pi, 0.2, 0.05  # of the roll: angles, scale, thickness
 
+# The noise of each prior. "place" selects the Gaussian, the class or the position on the spiral.
 PRIORS: dict[str, dict[str, Noise]] = {
     "normal": {"prior": normal("B", "Z")},
     "uniform": {"prior": uniform("B", "Z")},
