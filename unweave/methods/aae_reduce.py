@@ -121,7 +121,7 @@ class AAEReduce(Method):
 
 
 def _clusters(given: int, data: DataInfo) -> int:
-    """Return the number of clusters; with labels it is that of the classes."""
+    """Return the number of clusters, which equals the number of classes if there are labels."""
     if not data.labels:
         return check_integer("clusters", given, 2) if given else CLUSTERS
     classes = class_count(data)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
 from unweave.errors import check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import (
@@ -18,7 +18,7 @@ from unweave.nn.conditional import (
     label_pass,
     m2_objective,
 )
-from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net
+from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net, StyleLatents
 from unweave.ops.divergence import reparametrize
 
 UNUSED = 0.01  # coordinates of z1 with a smaller KL, in nats, are ignored
@@ -105,7 +105,7 @@ class M1M2(Method):
         latents: Latents = 50,
         net: Net = "kingma",
         likelihood: LikelihoodName = "bernoulli",
-        style: Annotated[int, Setting("size of the style beside the class")] = 50,
+        style: StyleLatents = 50,
         binarize: Binarize = False,
     ) -> None:
         super().__init__()

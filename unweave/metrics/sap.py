@@ -172,7 +172,7 @@ def sap_score(
 ) -> float:
     """Separated attribute predictability (Kumar et al. 2018, section 3, https://arxiv.org/abs/1711.00848), in 0..1.
 
-    Each single code predicts each factor: the accuracy is that of a linear SVM on the test rows, or the squared
+    Each single code predicts each factor. The accuracy is the test accuracy of a linear SVM, or the squared
     correlation for continuous factors (for all factors with flavour="r2"). The score is the difference between the best
     code and the second best, averaged over the factors.
     """

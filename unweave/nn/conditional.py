@@ -32,7 +32,7 @@ class LabelPass(NamedTuple):
     cross_B: Tensor  # -log q(y|x) of the labelled observations
     correct_B: Tensor  # 1 if their most probable class is the label
     recon_B: tuple[Tensor, Tensor]  # -log p(x|y, z) of labelled and, averaged over q(y|x), of unlabelled observations
-    kl_B: tuple[Tensor, Tensor]  # KL(q(z|x, y) || p(z)), likewise
+    kl_B: tuple[Tensor, Tensor]  # KL(q(z|x, y) || p(z)) of the same observations
 
 
 def class_count(data: DataInfo) -> int:

@@ -30,7 +30,7 @@ def content_size(content: int, latents: int) -> int:
 
 
 def group_posterior(autoencoder: AutoEncoder, images_BGCHW: Tensor, content: int, aggregate: Aggregate) -> Gaussian:
-    """Return mean and log-variance [B, G, Z] of each member; the content is that of the whole group."""
+    """Return mean and log-variance [B, G, Z] of each member; all members of a group have equal content."""
     own = autoencoder.posterior(images_BGCHW.flatten(0, 1))
     mean_BGZ, logvar_BGZ = (part.unflatten(0, images_BGCHW.shape[:2]) for part in own)
     group = aggregate(mean_BGZ[..., :content], logvar_BGZ[..., :content], 1)
