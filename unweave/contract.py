@@ -23,7 +23,7 @@ class HyperParam(NamedTuple):
     """Declaration of a hyperparameter, a field of `Method.Hyper`: `beta: Annotated[Tensor, HyperParam(4.0, ...)]`."""
 
     default: float
-    about: str
+    help: str
     paper: str = ""  # values in published work, as text
     low: float = 0.0  # smallest and largest accepted value
     high: float = float("inf")
@@ -32,7 +32,7 @@ class HyperParam(NamedTuple):
 class Setting(NamedTuple):
     """Declaration of a constructor argument that users may set: `latents: Annotated[int, Setting("...")] = 10`."""
 
-    about: str
+    help: str
 
 
 class Noise(NamedTuple):
@@ -151,7 +151,7 @@ class Method(nn.Module):
     noise: Mapping[str, Noise] = {}
     phases: Mapping[str, tuple[str, ...]] = {}  # name -> players; each phase has its own batch; {}: one phase of all
     latents: int = 0
-    prior: str = "normal"  # distribution to which training draws the codes; see ops/priors.py
+    prior: str = "normal"  # prior distribution of the codes; see ops/priors.py
     optimizer_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published optimizer settings of each player
     next_stage: ClassVar[type[Method] | None] = None  # built with previous=this method after it is trained
     equation: ClassVar[str] = ""
@@ -226,10 +226,10 @@ def setting_help(method: type[Method]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for stage in stages(method):
         hints = get_type_hints(stage.__init__, include_extras=True)
-        texts |= {name: param.about for name, param in hyper_params(stage).items()}
+        texts |= {name: param.help for name, param in hyper_params(stage).items()}
         for name in static_arguments(stage):
             setting = _annotation(hints.get(name), Setting)
-            texts[name] = setting.about if setting else texts.get(name, "")
+            texts[name] = setting.help if setting else texts.get(name, "")
     return texts
 
 

@@ -46,12 +46,7 @@ class Clusters(Method):
         recon_weight: Annotated[Tensor, HyperParam(1.0, "weight of the reconstruction")]
 
     paper, equation = AAECluster.paper, AAECluster.equation
-    players = {
-        "model": ("autoencoder",),
-        "discriminators": ("style_discriminator", "class_discriminator"),
-        "encoder": ("autoencoder.encoder",),
-    }
-    phases, optimizer_defaults = AAECluster.phases, AAECluster.optimizer_defaults
+    players, phases, optimizer_defaults = AAECluster.players, AAECluster.phases, AAECluster.optimizer_defaults
 
     def __init__(
         self,
@@ -86,10 +81,8 @@ class Clusters(Method):
             both = adversarial_losses(self.style_discriminator, found.code, torch.cat([noise["prior"], one_hot_BY], 1))
             logs = {"style_discriminator_accuracy": both.accuracy, "class_discriminator_accuracy": both.accuracy}
             return Out({"discriminators": both.discriminator, "encoder": hyper.class_weight * both.generator}, logs)
-        game = heads_adversarial_losses(
-            self.style_discriminator, self.class_discriminator, found, noise, hyper.class_weight
-        )
-        return Out({"discriminators": game.discriminators, "encoder": game.generator}, game.logs)
+        discriminators = self.style_discriminator, self.class_discriminator
+        return heads_adversarial_losses(discriminators, found, noise, hyper.class_weight)
 
     def representation(self) -> Representation:
         return Representation(

@@ -42,10 +42,10 @@ def main() -> None:
         for data, axis in zip(sets, row, strict=True):
             panel = frame[frame.data == data]
             at = np.linspace(panel[name].min() - 0.12, panel[name].max() + 0.12, 500)
-            for place, method in enumerate(methods):
+            for index, method in enumerate(methods):
                 values = panel[panel.method == method][name].dropna().to_numpy()
                 if len(values) >= MIN_RUNS:
-                    draw(axis, at, values, COLOURS[place], f"{method}, {len(values)} runs", place)
+                    draw(axis, at, values, COLOURS[index], f"{method}, {len(values)} runs", index)
             top = axis.get_ylim()[1]
             axis.set_ylim(-0.24 * top, top)
             axis.set_xlim(at[0], at[-1])
@@ -59,11 +59,11 @@ def main() -> None:
     figure.savefig(given.out, dpi=160)
 
 
-def draw(axis: Any, at: np.ndarray, values: np.ndarray, colour: str, label: str, place: int) -> None:
+def draw(axis: Any, at: np.ndarray, values: np.ndarray, colour: str, label: str, index: int) -> None:
     density = gaussian_kde(values)(at)
     axis.fill_between(at, density, color=colour, alpha=0.16, linewidth=0)
     axis.plot(at, density, color=colour, linewidth=1.6, label=label)
-    height = 0.155 - 0.055 * place  # of the panel, below the line
+    height = 0.155 - 0.055 * index  # of the panel, below the line
     axis.plot(
         values, np.full(len(values), height), "|", color=colour, markersize=5, transform=axis.get_xaxis_transform()
     )

@@ -39,13 +39,13 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     began = time.monotonic()
     subprocess.run(
-        command(arguments.method, *SETTINGS, "--out", str(folder / "whole")), check=True, capture_output=True
+        command(arguments.method, *SETTINGS, "--out", str(folder / "uninterrupted")), check=True, capture_output=True
     )
-    whole, length = digest(folder / "whole"), time.monotonic() - began
-    print(f"uninterrupted: {length:.1f} s, weights {whole[0]}, log {whole[1]}", flush=True)
+    uninterrupted, length = digest(folder / "uninterrupted"), time.monotonic() - began
+    print(f"uninterrupted: {length:.1f} s, weights {uninterrupted[0]}, log {uninterrupted[1]}", flush=True)
     same = 0
-    for turn in range(arguments.times):
-        run, kills = folder / f"run{turn}", 0
+    for repetition in range(arguments.times):
+        run, kills = folder / f"run{repetition}", 0
         words = [arguments.method, *SETTINGS, "--out", str(run)]
         while not (run / "weights.safetensors").exists():
             process = subprocess.Popen(command(*words), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -56,8 +56,11 @@ def main() -> None:
                 process.wait()
                 kills += 1
             words = ["--resume", str(run), "--quiet"] if (run / "config.json").exists() else words
-        same += digest(run) == whole
-        print(f"{turn + 1:3}: killed {kills} times, {'equal' if digest(run) == whole else 'DIFFERENT'}", flush=True)
+        same += digest(run) == uninterrupted
+        print(
+            f"{repetition + 1:3}: killed {kills} times, {'equal' if digest(run) == uninterrupted else 'DIFFERENT'}",
+            flush=True,
+        )
     print(f"{same} of {arguments.times} ended with equal weights and log")
     shutil.rmtree(folder)
     sys.exit(same != arguments.times)

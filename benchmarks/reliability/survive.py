@@ -26,11 +26,11 @@ unweave.fit(json.loads(sys.argv[1]), strategy="batched", resume=True)
 """
 
 
-def runs(folder: Path, arguments: argparse.Namespace, poisoned: int | None = None) -> list[dict]:
+def runs(folder: Path, arguments: argparse.Namespace, diverging: int | None = None) -> list[dict]:
     shared = {"method": arguments.method, "data": arguments.data, "net": arguments.net, "batch": arguments.batch}
     shared |= {"steps": arguments.steps, "device": arguments.device, "precision": arguments.precision}
     shared |= {"log_every": max(1, arguments.steps // 20), "checkpoint_every": "1s"}
-    rates = [1e6 if k == poisoned else 1e-4 * (1 + k % 4) for k in range(arguments.replicas)]
+    rates = [1e6 if k == diverging else 1e-4 * (1 + k % 4) for k in range(arguments.replicas)]
     return [{**shared, "seed": k, "lr": rate, "out": str(folder / str(k))} for k, rate in enumerate(rates)]
 
 
@@ -80,11 +80,12 @@ def main() -> None:
     parser.add_argument("--precision", default="float32")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as base:
-        whole, killed, poisoned = (Path(base) / name for name in ("whole", "killed", "poisoned"))
+        uninterrupted, killed, diverged = (Path(base) / name for name in ("uninterrupted", "killed", "diverged"))
         print(
-            f"{arguments.replicas} runs of {arguments.steps} steps: {finish(runs(whole, arguments)):.0f} s", flush=True
+            f"{arguments.replicas} runs of {arguments.steps} steps: {finish(runs(uninterrupted, arguments)):.0f} s",
+            flush=True,
         )
-        expected = digests(whole, arguments)
+        expected = digests(uninterrupted, arguments)
         at = kill_halfway(runs(killed, arguments), arguments.steps)
         finish(runs(killed, arguments))
         same = sum(a == b != "" for a, b in zip(digests(killed, arguments), expected, strict=True))
@@ -92,13 +93,14 @@ def main() -> None:
             f"killed at step {at} and resumed: {same} of {arguments.replicas} weights files are equal",
             flush=True,
         )
-        sick = arguments.replicas // 2
-        finish(runs(poisoned, arguments, sick))
-        found = digests(poisoned, arguments)
-        spared = sum(found[k] == expected[k] != "" for k in range(arguments.replicas) if k != sick)
-        end = f"ended at step {step_of(poisoned / str(sick))}" + ("" if found[sick] else ", without weights")
-        print(f"a learning rate of 1e6 in run {sick} ({end}): {spared} of the other {arguments.replicas - 1} are equal")
-        sys.exit(same < arguments.replicas or spared < arguments.replicas - 1)
+        diverging = arguments.replicas // 2
+        finish(runs(diverged, arguments, diverging))
+        found = digests(diverged, arguments)
+        unaffected = sum(found[k] == expected[k] != "" for k in range(arguments.replicas) if k != diverging)
+        end = f"ended at step {step_of(diverged / str(diverging))}" + ("" if found[diverging] else ", without weights")
+        others = arguments.replicas - 1
+        print(f"a learning rate of 1e6 in run {diverging} ({end}): {unaffected} of the other {others} are equal")
+        sys.exit(same < arguments.replicas or unaffected < others)
 
 
 if __name__ == "__main__":

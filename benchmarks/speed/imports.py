@@ -46,7 +46,7 @@ def seconds(arguments: list[str]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
     repetitions = range(parser.parse_args().repetitions)
     cases = {"import torch": ["-c", "import torch"]}

@@ -76,7 +76,7 @@ def main() -> None:
 
 def share(program, method, engine: str, steps: int, repeats: int, whole: float) -> None:
     """Print the share of a step that is spent on drawing the batch, by timing the step with a fixed batch."""
-    batch = program.sample(program.seed, program.batch, *([] if program.run is None else [program.run]))
+    batch = program.sample(program.seed, program.batch, *([] if program.run_seed is None else [program.run_seed]))
     given = program._replace(sample=lambda *_: batch)
     times = seconds_per_step(make_engine(given, initial_state(method), engine), steps, repeats)
     rest = statistics.median(times)

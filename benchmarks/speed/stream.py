@@ -56,7 +56,7 @@ def engine_of(
     return make_engine(program, initial_state(method), "auto")
 
 
-def confine(gigabytes: float) -> None:
+def limit_memory(gigabytes: float) -> None:
     """Limit the memory of this process, page cache included, with a control group."""
     first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
     folder = (first if first.is_dir() else second) / f"unweave-{os.getpid()}"
@@ -72,7 +72,7 @@ def read_bytes() -> int:
     return int(words[words.index("read_bytes:") + 1])
 
 
-def limited(options: argparse.Namespace) -> None:
+def compare_with_limit(options: argparse.Namespace) -> None:
     """Print steps per second on data in memory and on a file of twice the memory, in turns."""
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
@@ -84,7 +84,7 @@ def limited(options: argparse.Namespace) -> None:
             return
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        confine(options.limit)
+        limit_memory(options.limit)
         store = open_memmap(path)
         memory, file = Arrays(np.array(store[:10_000])), Arrays(store, copy=False, resident=False)
         sets = {"memory": (memory, 0.0)} | {f"file, {part:g} GB cached": (file, part) for part in options.cached}
@@ -122,7 +122,7 @@ def milliseconds(work: dict[str, tuple[Callable[[], object], Callable[[], object
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=60_000)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=40)
@@ -138,19 +138,19 @@ def main() -> None:
     options = parser.parse_args()
     options.cached = [float(part) for part in options.cached.split(",")]
     if options.limit:
-        limited(options)
+        compare_with_limit(options)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.npy"
         write_store(path, options.images)
         file = os.open(path, os.O_RDONLY)
-        forget = lambda: os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # noqa: E731
+        drop_cache = lambda: os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # noqa: E731
         store = open_memmap(path)
         fits = store.nbytes < 4 << 30
         streamed = Arrays(store, copy=False, resident=False)
         resident = Arrays(np.array(store)) if fits else streamed
         print(f"{options.images} images, {store.nbytes / 1e9:.2f} GB, torch {torch.__version__}")
-        sets = {"memory": (resident, int), "file": (streamed, int), "file, cold": (streamed, forget)}
+        sets = {"memory": (resident, int), "file": (streamed, int), "file, cold": (streamed, drop_cache)}
         draws, steps = {}, {}
         for name, (data, before) in sets.items():
             sampler, keys = Sampler(data, ("x",)), itertools.count()

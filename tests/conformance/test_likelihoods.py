@@ -36,7 +36,7 @@ def test_nll_and_mean(name):
     assert gradient.isfinite().all() and gradient.abs().sum() > 0
     assert likelihood.mean(output).shape == x.shape and likelihood.mean(output).isfinite().all()
     assert likelihood.mean(output.bfloat16()).dtype == torch.float32
-    assert likelihood.low <= 0.0 and likelihood.high >= 1.0 and likelihood.about
+    assert likelihood.low <= 0.0 and likelihood.high >= 1.0 and likelihood.help
 
 
 @table

@@ -12,7 +12,7 @@ import torch
 from tests.helpers.raises import raises
 from unweave.metrics import METRICS, describe
 from unweave.metrics.inputs import read_table, varying_factors
-from unweave.metrics.runner import flat
+from unweave.metrics.runner import flatten_scores
 from unweave.metrics.solvers import predictors
 
 SIZES = (4, 3, 5)
@@ -42,7 +42,7 @@ def call(name, codes, factors, quick=True, **options):
     if "posterior" in metric.needs:
         same = torch if isinstance(codes, torch.Tensor) else np
         arguments = [codes, same.full(np.shape(codes), -4.0), factors]
-    return flat(name, metric.function(*arguments, **known, **options))
+    return flatten_scores(name, metric.function(*arguments, **known, **options))
 
 
 def in_range(name, values):

@@ -11,7 +11,7 @@ import unweave as uw
 from unweave.config import parse_schedule
 from unweave.engine.compiled import CompiledEngine
 from unweave.engine.loop import LoopEngine, train_step
-from unweave.engine.optim import Moments, Optimizer, clipped, update
+from unweave.engine.optim import Moments, Optimizer, clip_by_norm, update
 from unweave.engine.program import at_step, initial_state, schedule_row
 
 
@@ -181,11 +181,11 @@ def test_an_optimizer_is_torchs(kind, options, clip, scale):
 
 def test_clipping_is_by_the_joint_norm():
     grads = [torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])]
-    half = clipped(grads, torch.tensor(2.5))
+    half = clip_by_norm(grads, torch.tensor(2.5))
     torch.testing.assert_close(half, [torch.tensor([1.5, 0.0]), torch.tensor([0.0, 2.0])])
-    torch.testing.assert_close(clipped(grads, torch.tensor(5.5)), grads)
+    torch.testing.assert_close(clip_by_norm(grads, torch.tensor(5.5)), grads)
     zeros = [torch.zeros(2)]
-    assert torch.equal(clipped(zeros, torch.tensor(1.0))[0], zeros[0])
+    assert torch.equal(clip_by_norm(zeros, torch.tensor(1.0))[0], zeros[0])
 
 
 def test_each_player_is_clipped_by_itself():

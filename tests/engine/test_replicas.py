@@ -25,7 +25,7 @@ def test_an_unknown_strategy_is_an_error(strategy):
 def test_both_strategies_compute_the_same():
     loop, batched = (make_fleet(*replicas(0.1, 0.2), strategy=s, engine="loop") for s in ("loop", "batched"))
     for one, other in zip(loop.run(7), batched.run(7), strict=True):
-        assert one.step == other.step == one.moved == other.moved == 5
+        assert one.step == other.step == one.steps_done == other.steps_done == 5
         assert one.logs == pytest.approx(other.logs)
     for one, other in zip(loop.states(), batched.states(), strict=True):
         torch.testing.assert_close(one.params, other.params)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.helpers.raises import raises
-from unweave.metrics.dci import concentration, dci_scores, evenness, importance_matrix
+from unweave.metrics.dci import concentration, dci_scores, importance_matrix, normalised_entropy
 from unweave.metrics.solvers.predictors import PREDICTORS
 
 STORED = Path(__file__).parents[1] / "golden"
@@ -106,7 +106,7 @@ def test_a_factor_with_one_value_has_no_importances():
 
 
 def test_evenness_and_concentration_by_hand():
-    np.testing.assert_allclose(evenness(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]])), [0, 1, 1], atol=1e-8)
+    np.testing.assert_allclose(normalised_entropy(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]])), [0, 1, 1], atol=1e-8)
     assert concentration(np.array([[3.0, 0.0], [0.5, 0.5], [0.0, 0.0]])) == pytest.approx(0.75, abs=1e-8)
     assert concentration(np.zeros((2, 2))) == 0.0
 

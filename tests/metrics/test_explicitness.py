@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from unweave.metrics.explicitness import areas, explicitness_per_factor, explicitness_score
+from unweave.metrics.explicitness import explicitness_per_factor, explicitness_score, roc_auc_per_class
 from unweave.metrics.solvers.predictors import read_split
 
 STORED = Path(__file__).parents[1] / "golden"
@@ -33,14 +33,14 @@ def test_areas_are_those_of_scikit_learn():
     labels, scores = rng.integers(4, size=300), rng.normal(size=(300, 4)).round(1)  # rounded: ties
     scores[np.arange(300), labels] += 0.5
     expected = [roc_auc_score(labels == v, scores[:, v]) for v in range(4)]
-    np.testing.assert_allclose(areas(scores, labels), expected)
+    np.testing.assert_allclose(roc_auc_per_class(scores, labels), expected)
 
 
 def test_areas_leave_out_what_the_rows_cannot_tell():
     scores = np.array([[0.1, 0.9, 0.0], [0.8, 0.2, 0.0], [0.7, 0.3, 0.0]])
-    np.testing.assert_allclose(areas(scores, np.array([1, 0, 0])), [1.0, 1.0])  # nobody has the third
-    assert len(areas(scores, np.array([1, 1, 1]))) == 0
-    np.testing.assert_allclose(areas(scores, np.array([1, 0, 3])), [0.5 + 0.5, 1.0])  # 3 is unknown: the rest
+    np.testing.assert_allclose(roc_auc_per_class(scores, np.array([1, 0, 0])), [1.0, 1.0])  # nobody has the third
+    assert len(roc_auc_per_class(scores, np.array([1, 1, 1]))) == 0
+    np.testing.assert_allclose(roc_auc_per_class(scores, np.array([1, 0, 3])), [0.5 + 0.5, 1.0])  # 3: unknown
 
 
 def test_perfect_scaled_and_shifted_codes_score_one():

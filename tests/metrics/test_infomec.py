@@ -8,8 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from tests.helpers.raises import raises
-from unweave.metrics.infomec import concentration
 from unweave.metrics.infomec import infomec_scores as full_scores
+from unweave.metrics.infomec import normalised_max_share
 from unweave.metrics.knn_mi import neighbour_distances, neighbour_information
 
 RNG = np.random.default_rng(0)
@@ -59,10 +59,10 @@ def test_repeated_values_are_counted():
 
 
 def test_concentration():
-    assert concentration(np.eye(3)) == 1.0
-    assert concentration(np.ones((2, 3))) == 0.0
-    assert concentration(np.zeros((2, 3))) == 0.0
-    assert concentration(np.array([[0.5], [0.0]])) == 0.5  # one column: only whether there is anything
+    assert normalised_max_share(np.eye(3)) == 1.0
+    assert normalised_max_share(np.ones((2, 3))) == 0.0
+    assert normalised_max_share(np.zeros((2, 3))) == 0.0
+    assert normalised_max_share(np.array([[0.5], [0.0]])) == 0.5  # one column: only whether there is anything
 
 
 def test_known_answers():

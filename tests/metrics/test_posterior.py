@@ -9,11 +9,11 @@ import torch
 from tests.helpers.raises import raises
 from unweave.metrics import posterior
 from unweave.metrics.posterior import (
-    draw,
     kl_decomposition,
     log_mixture,
     mig_score_from_posterior,
     posterior_information_matrix,
+    sample_posteriors,
 )
 
 RNG = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def test_posteriors_equal_to_the_prior_have_no_kl():
 
 
 def test_mixture_is_the_plain_sum():
-    drawn = draw(MEANS, np.full((60, 3), -1.0), samples=40, seed=0, device=None)
+    drawn = sample_posteriors(MEANS, np.full((60, 3), -1.0), samples=40, seed=0, device=None)
     density = torch.distributions.Normal(drawn.mean_DN[:, None], torch.exp(0.5 * drawn.logvar_DN[:, None]))
     plain = density.log_prob(drawn.z_DS[:, :, None]).exp().mean(2).log()
     torch.testing.assert_close(log_mixture(drawn), plain)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unweave.errors import UserError
-from unweave.metrics.histogram_mi import bin_table, count, information_from_counts
+from unweave.metrics.histogram_mi import bin_table, count_binned, information_from_counts
 from unweave.metrics.information import mig_from_information, mig_score, modularity_from_information
 from unweave.metrics.inputs import read_table, select_rows
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows, bootstrap_weights
@@ -33,12 +33,12 @@ def test_weighted_counts_are_the_counts_of_the_drawn_rows():
     drawn = drawn._replace(codes=np.vstack([drawn.codes]))
     binned = bin_table(table)
     rows = np.repeat(np.arange(200), weights)
-    tables = [np.zeros_like(t) for t in count(binned).tables]
+    tables = [np.zeros_like(t) for t in count_binned(binned).tables]
     for place, k in enumerate((0, 1)):
         for d in (0, 1):
             np.add.at(tables[place][d], (binned.bins_DN[d][rows], binned.classes[k][rows]), 1)
     assert found["mig"][0] == pytest.approx(
-        mig_from_information(information_from_counts(count(binned)._replace(tables=tuple(tables))))
+        mig_from_information(information_from_counts(count_binned(binned)._replace(tables=tuple(tables))))
     )
 
 

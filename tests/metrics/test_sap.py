@@ -9,7 +9,7 @@ import torch
 from sklearn.svm import LinearSVC
 
 from tests.helpers.raises import raises
-from unweave.metrics.sap import fit_lines, line_accuracy, machines, sap_matrix, sap_score, sort_column
+from unweave.metrics.sap import fit_svms, line_accuracy, one_vs_rest_svms, sap_matrix, sap_score, sort_column
 
 STORED = Path(__file__).parents[1] / "golden"
 CASES = json.loads((STORED / "predictors.json").read_text())["cases"]
@@ -51,7 +51,7 @@ def test_lines_are_those_of_liblinear(scale, offset, values):
     code = scale * (np.cos(labels) + 0.5 * rng.normal(size=400)) + offset
     theirs = LinearSVC(C=0.01, class_weight="balanced", dual=False, tol=1e-10, max_iter=10_000)
     theirs.fit(code[:, None], labels)
-    ours = fit_lines(sort_column(code, labels), machines(labels))
+    ours = fit_svms(sort_column(code, labels), one_vs_rest_svms(labels))
     np.testing.assert_allclose(ours, np.column_stack([theirs.coef_, theirs.intercept_]), atol=1e-4, rtol=1e-4)
     assert line_accuracy(ours, code, labels) == pytest.approx(theirs.score(code[:, None], labels), abs=0.005)
 
@@ -59,7 +59,7 @@ def test_lines_are_those_of_liblinear(scale, offset, values):
 def test_constant_codes_have_a_line():
     labels = np.arange(50) % 3
     for constant in (0.0, 0.1, -1e30, 1e6):
-        line = fit_lines(sort_column(np.full(50, constant), labels), machines(labels))
+        line = fit_svms(sort_column(np.full(50, constant), labels), one_vs_rest_svms(labels))
         assert np.isfinite(line).all()
 
 

@@ -11,7 +11,7 @@ import torch
 from raises import raises
 from torch.distributions import Bernoulli, Categorical, Normal, kl_divergence
 
-from unweave.nn.graphical_model import Conditional, GraphModel, Noise, best_samples
+from unweave.nn.graphical_model import Conditional, GraphicalModel, GraphNoise, best_samples
 from unweave.nn.graphical_spec import read_graph
 
 PAIR = "q(i|x) q(l|i,x) q(z|i,l,x); p(x|i,l,z); labels: i, l; z: normal(2)"
@@ -27,7 +27,7 @@ class Case:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             graph = read_graph(text, labels, 2)
-            self.model = GraphModel(graph, (1, 8, 8), "small", "bernoulli", discrete).double()
+            self.model = GraphicalModel(graph, (1, 8, 8), "small", "bernoulli", discrete).double()
         with torch.no_grad():
             for parameter in self.model.parameters():
                 parameter += 0.1 * self.draw(torch.randn, *parameter.shape)
@@ -39,7 +39,7 @@ class Case:
         return kind(shape, generator=self.generator, dtype=torch.float64)
 
     def estimate(self, labels, samples=1, eps=None, pick=None):
-        return self.model(self.x, torch.tensor(labels), samples, Noise(eps, pick, torch.tensor(0.5)))
+        return self.model(self.x, torch.tensor(labels), samples, GraphNoise(eps, pick, torch.tensor(0.5)))
 
     def factor(self, side, name, row, **values):
         """q or p of this variable given numbers of classes, and vectors or grids of Gaussian values."""

@@ -3,12 +3,12 @@ import math
 import pytest
 import torch
 
-from unweave.ops.priors import PETALS, PRIORS, one_hot_sample, prior_sample
+from unweave.ops.priors import COMPONENTS, PRIORS, one_hot_sample, prior_sample
 
 DRAWS = {"normal": torch.randn, "uniform": torch.rand}
 
 
-def sample(prior, count=5000, latents=3, components=PETALS):
+def sample(prior, count=5000, latents=3, components=COMPONENTS):
     draw, sizes = torch.Generator().manual_seed(0), {"B": count, "Z": latents}
     noise = {
         name: DRAWS[want.kind](*(sizes.get(d, d) for d in want.dims), generator=draw)
@@ -30,16 +30,16 @@ def test_uniform_fills_its_box():
     assert -1 <= z_BZ.min() < -0.99 and 0.99 < z_BZ.max() <= 1
 
 
-def test_petals_are_ten_of_equal_weight():
+def test_the_mixture_has_ten_gaussians_of_equal_weight():
     z_BZ = sample("mixture")
-    angle = torch.atan2(z_BZ[:, 1], z_BZ[:, 0]) / (2 * math.pi / PETALS)
-    counts = torch.bincount(angle.round().long() % PETALS, minlength=PETALS)
+    angle = torch.atan2(z_BZ[:, 1], z_BZ[:, 0]) / (2 * math.pi / COMPONENTS)
+    counts = torch.bincount(angle.round().long() % COMPONENTS, minlength=COMPONENTS)
     assert counts.min() > 400 and counts.max() < 600
     assert (angle - angle.round()).abs().mean() < 0.12  # evenly spread angles would have 1/4
     assert z_BZ[:, :2].norm(dim=1).mean().item() == pytest.approx(2.0, abs=0.05)
 
 
-def test_as_many_petals_as_asked_for():
+def test_the_mixture_has_as_many_gaussians_as_asked_for():
     z_BZ = sample("mixture", components=3)
     angle = torch.atan2(z_BZ[:, 1], z_BZ[:, 0]) / (2 * math.pi / 3)
     assert (angle - angle.round()).abs().mean() < 0.05 and (angle.round().long() % 3).bincount().min() > 1500

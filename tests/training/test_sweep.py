@@ -92,13 +92,13 @@ def test_replicas_stop_at_their_own_steps(tmp_path):
 
 def test_no_step_is_computed_past_the_last(tmp_path, monkeypatch):
     """Records are made every 1,000 steps, the runs have 5 and 7."""
-    made, advance = [], LoopEngine.advance
+    made, run_steps = [], LoopEngine.run_steps
 
     def record(self, steps, stop=None):
-        made.append(advance(self, steps, stop))
+        made.append(run_steps(self, steps, stop))
         return made[-1]
 
-    monkeypatch.setattr(LoopEngine, "advance", record)
+    monkeypatch.setattr(LoopEngine, "run_steps", record)
     fit(
         [{**QUICK, "steps": 5 + 2 * seed, "log_every": 1000, "seed": seed} for seed in (0, 1)],
         out=tmp_path,

@@ -17,11 +17,11 @@ class OpenRecord(NamedTuple):
 
 
 def save_state(folder: RunFolder, state: State, stage: int, record: OpenRecord | None = None) -> None:
-    tensors, about = dict(state.tensors()), {"stage": str(stage)}
+    tensors, metadata = dict(state.tensors()), {"stage": str(stage)}
     if record is not None:
         tensors |= {f"sums/{name}": total for name, total in record.sums.items()}
-        about["first_step"] = str(record.first_step)
-    folder.save(CHECKPOINT, tensors, **about)
+        metadata["first_step"] = str(record.first_step)
+    folder.save(CHECKPOINT, tensors, **metadata)
 
 
 def saved_stage(folder: RunFolder) -> int | None:
@@ -31,12 +31,12 @@ def saved_stage(folder: RunFolder) -> int | None:
 
 def restore_state(folder: RunFolder, state: State) -> OpenRecord | None:
     """Fill `state`, in place, with the stored one; return the unfinished log record, if any."""
-    stored, about = folder.read(CHECKPOINT)
+    stored, metadata = folder.read(CHECKPOINT)
     for name, tensor in state.tensors():
         if name not in stored or stored[name].shape != tensor.shape:
             raise UserError(f"run '{folder.path}' is damaged: {CHECKPOINT} does not fit its config.json ({name})")
         tensor.copy_(stored[name])
-    if "first_step" not in about:
+    if "first_step" not in metadata:
         return None
     sums = {name.removeprefix("sums/"): total for name, total in stored.items() if name.startswith("sums/")}
-    return OpenRecord(sums, int(about["first_step"]))
+    return OpenRecord(sums, int(metadata["first_step"]))

@@ -17,7 +17,7 @@ def compute_losses(program: Program, state: State, phase: int) -> Out:
     method, device = program.method, program.seed.device.type
     named = {"phase": list(method.phases)[phase]} if method.phases else {}
     key = fold(fold(program.seed, state.step), phase)
-    batch = program.sample(fold(key, "data"), program.batch, *([] if program.run is None else [program.run]))
+    batch = program.sample(fold(key, "data"), program.batch, *([] if program.run_seed is None else [program.run_seed]))
     noise = draw_noise(method, fold(key, "noise"), program.batch)
     hyper = method.Hyper(*at_step(program.hyper, state.step).unbind())
     with torch.autocast(device, torch.bfloat16, enabled=program.precision == "bf16", cache_enabled=False):
@@ -72,7 +72,7 @@ class Engine:
     def start_sums(self) -> None:
         raise NotImplementedError
 
-    def advance(self, steps: int, stop: StopFunction | None = None) -> int:
+    def run_steps(self, steps: int, stop: StopFunction | None = None) -> int:
         """Run `steps` training steps, or fewer if `stop` returns True after one of them; return how many."""
         for done in range(steps):
             if done and stop and stop():
@@ -84,7 +84,7 @@ class Engine:
     def run(self, steps: int) -> dict[str, float]:
         """Run `steps` training steps and return the mean of each logged quantity."""
         self.start_sums()
-        self.advance(steps)
+        self.run_steps(steps)
         return {name: float(total) / steps for name, total in self.sums.items()}
 
 

@@ -37,7 +37,7 @@ def broadcast(scalar: Tensor, tensor: Tensor) -> Tensor:
     return scalar.reshape(scalar.shape + (1,) * (tensor.dim() - scalar.dim()))
 
 
-def clipped(grads: list[Tensor], largest: Tensor) -> list[Tensor]:
+def clip_by_norm(grads: list[Tensor], largest: Tensor) -> list[Tensor]:
     """Return the gradients scaled so that their joint norm is at most `largest`, which may have a replica axis."""
     squares = [g.square().reshape(*largest.shape, -1).sum(-1) for g in grads]
     norm = torch.stack(squares).sum(0).sqrt()
@@ -50,13 +50,13 @@ def update(
 ) -> tuple[list[Tensor], Moments]:
     """Return new parameters and new moments."""
     if optimizer.clip is not None:
-        grads = clipped(grads, optimizer.clip)
+        grads = clip_by_norm(grads, optimizer.clip)
     if optimizer.momentum is not None:
-        return _descent(optimizer.momentum, lr, params, grads, old)
+        return _sgd(optimizer.momentum, lr, params, grads, old)
     return _adam(optimizer, lr, params, grads, old)
 
 
-def _descent(
+def _sgd(
     momentum: float, lr: Tensor, params: list[Tensor], grads: list[Tensor], old: Moments
 ) -> tuple[list[Tensor], Moments]:
     """Gradient descent with momentum: v <- momentum v + g, p <- p - lr v."""

@@ -20,7 +20,7 @@ class Program(NamedTuple):
     """Constants of a run. Tensors may differ between replicas; everything else shapes the step."""
 
     method: Method
-    sample: Callable[..., Batch]  # (key, batch size[, the run's own seed])
+    sample: Callable[..., Batch]  # (key, batch size[, run seed])
     batch: int
     seed: Tensor
     hyper: Tensor  # one schedule row per field of method.Hyper
@@ -28,12 +28,12 @@ class Program(NamedTuple):
     parameter_names: Mapping[str, list[str]]  # of the parameters that each player updates
     precision: str = "float32"  # "float32", "tf32" or "bf16"
     max_step: Tensor | None = None  # the step after which the state does not change
-    run: Tensor | None = None  # seed of the run, the same in every stage; it selects the labelled observations
+    run_seed: Tensor | None = None  # seed of the run, the same in every stage; it selects the labelled observations
 
     def constants(self) -> list[Tensor]:
         """Return the tensors that may differ between replicas, in a fixed order."""
         rates = [t for o in self.optimizers.values() for t in (o.lr, o.clip)]
-        return [t for t in (self.seed, self.hyper, *rates, self.max_step, self.run) if t is not None]
+        return [t for t in (self.seed, self.hyper, *rates, self.max_step, self.run_seed) if t is not None]
 
     def next_batches(self) -> None:
         """Load the batches of the next step, if the sampler prepares them on the host."""
@@ -48,8 +48,8 @@ class Program(NamedTuple):
             for player, optimizer in self.optimizers.items()
         }
         max_step = None if self.max_step is None else next(values)
-        run = None if self.run is None else next(values)
-        return self._replace(seed=seed, hyper=hyper, optimizers=optimizers, max_step=max_step, run=run)
+        run_seed = None if self.run_seed is None else next(values)
+        return self._replace(seed=seed, hyper=hyper, optimizers=optimizers, max_step=max_step, run_seed=run_seed)
 
 
 class State(NamedTuple):
@@ -65,10 +65,10 @@ class State(NamedTuple):
         yield "step", self.step
         yield from ((f"params/{n}", t) for n, t in self.params.items())
         yield from ((f"buffers/{n}", t) for n, t in self.buffers.items())
-        for player, memory in self.moments.items():
-            yield f"updates/{player}", memory.updates
-            yield from ((f"mean/{player}/{i}", t) for i, t in enumerate(memory.mean))
-            yield from ((f"square/{player}/{i}", t) for i, t in enumerate(memory.square))
+        for player, own in self.moments.items():
+            yield f"updates/{player}", own.updates
+            yield from ((f"mean/{player}/{i}", t) for i, t in enumerate(own.mean))
+            yield from ((f"square/{player}/{i}", t) for i, t in enumerate(own.square))
 
     def filled(self, values: Iterator[Tensor]) -> State:
         """Return a state of the same form with other tensors, in the order of `tensors`."""
@@ -76,10 +76,10 @@ class State(NamedTuple):
         params = {n: next(values) for n in self.params}
         buffers = {n: next(values) for n in self.buffers}
         moments = {}
-        for player, memory in self.moments.items():
+        for player, own in self.moments.items():
             updates = next(values)
-            mean = [next(values) for _ in memory.mean]
-            moments[player] = memory._replace(updates=updates, mean=mean, square=[next(values) for _ in memory.square])
+            mean = [next(values) for _ in own.mean]
+            moments[player] = own._replace(updates=updates, mean=mean, square=[next(values) for _ in own.square])
         return State(params, buffers, moments, step)
 
     def clone(self) -> State:

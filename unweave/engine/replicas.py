@@ -1,4 +1,4 @@
-"""Many runs of one shape, stepping together.
+"""Train many runs of equal shapes together, as replicas of one step.
 
 A fleet is a Program and a State whose tensors have a leading replica axis: every replica has its own seed, noise,
 data order, hyperparameters, schedules, learning rate, clipping and optimizer state. The step is `loop.train_step`
@@ -33,11 +33,11 @@ from unweave.ops.no_fuse import no_fuse
 STRATEGIES = ("loop", "batched")
 
 
-class Progressed(NamedTuple):
+class ReplicaProgress(NamedTuple):
     """Position of one replica after a call, and the mean of each logged quantity over the steps of its record."""
 
     step: int
-    moved: int  # steps made in this call
+    steps_done: int  # steps made in this call
     logs: dict[str, float]
     diverged: bool
 
@@ -78,9 +78,9 @@ def freeze_finished(train_step: TrainStep) -> TrainStep:
     return step
 
 
-# A record is the steps over which logged quantities are averaged. `fresh` in `run` are the replicas whose record starts
-# with this call (None: all). `sums` and `restore_sums` carry an unfinished record into a checkpoint and back. A fleet
-# that `freezes` keeps the last finite state of a replica that diverges.
+# A record is the steps over which logged quantities are averaged. `new_records` in `run` are the replicas whose record
+# starts with this call (None: all). `sums` and `restore_sums` save an unfinished record in a checkpoint and restore it.
+# A fleet that `freezes` keeps the last finite state of a replica that diverges.
 
 
 class BatchedFleet:
@@ -112,21 +112,21 @@ class BatchedFleet:
         self.first_steps, self.freezes = [0] * self.replicas, True
 
     def run(
-        self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
-    ) -> list[Progressed]:
+        self, steps: int, *, stop: StopFunction | None = None, new_records: Collection[int] | None = None
+    ) -> list[ReplicaProgress]:
         before = self.engine.state.step.tolist()
-        if fresh is None or len(fresh) == self.replicas:
+        if new_records is None or len(new_records) == self.replicas:
             self.engine.start_sums()
-        elif fresh:
+        elif new_records:
             for total in self.engine.sums.values():
-                total[list(fresh)] = 0.0
-        for k in range(self.replicas) if fresh is None else fresh:
+                total[list(new_records)] = 0.0
+        for k in range(self.replicas) if new_records is None else new_records:
             self.first_steps[k] = before[k]
-        ran = self.engine.advance(steps, stop)
+        ran = self.engine.run_steps(steps, stop)
         sums = {name: total.tolist() for name, total in self.engine.sums.items()}
         after = self.engine.state.step.tolist()
         return [
-            _progressed(before[k], after[k], min(ran, last - before[k]), first, {n: sums[n][k] for n in sums})
+            _progress(before[k], after[k], min(ran, last - before[k]), first, {n: sums[n][k] for n in sums})
             for k, (first, last) in enumerate(zip(self.first_steps, self.last_steps[: self.replicas], strict=True))
         ]
 
@@ -145,10 +145,10 @@ class BatchedFleet:
         self.first_steps[k] = first_step
 
 
-def _progressed(before: int, after: int, due: int, first: int, sums: dict[str, float]) -> Progressed:
+def _progress(before: int, after: int, due: int, first: int, sums: dict[str, float]) -> ReplicaProgress:
     made = after - first
     logs = {name: total / made for name, total in sums.items()} if made > 0 else {}
-    return Progressed(after, after - before, logs, after - before < due)
+    return ReplicaProgress(after, after - before, logs, after - before < due)
 
 
 class LoopFleet:
@@ -167,17 +167,17 @@ class LoopFleet:
         self.first_steps, self.freezes = [0] * len(programs), freeze
 
     def run(
-        self, steps: int, *, stop: StopFunction | None = None, fresh: Collection[int] | None = None
-    ) -> list[Progressed]:
+        self, steps: int, *, stop: StopFunction | None = None, new_records: Collection[int] | None = None
+    ) -> list[ReplicaProgress]:
         done = []
         for k, engine in enumerate(self.engines):
             before = int(engine.state.step)
-            if fresh is None or k in fresh:
+            if new_records is None or k in new_records:
                 engine.start_sums()
                 self.first_steps[k] = before
-            ran = engine.advance(max(0, min(steps, self.last_steps[k] - before)), stop)
+            ran = engine.run_steps(max(0, min(steps, self.last_steps[k] - before)), stop)
             sums = {name: float(total) for name, total in engine.sums.items()}
-            progressed = _progressed(before, int(engine.state.step), ran, self.first_steps[k], sums)
+            progressed = _progress(before, int(engine.state.step), ran, self.first_steps[k], sums)
             broken = not all(map(math.isfinite, sums.values()))
             done.append(progressed._replace(diverged=progressed.diverged or broken))
         return done

@@ -1,4 +1,4 @@
-"""AAE: an autoencoder with a discriminator that draws the codes to a prior."""
+"""AAE: an autoencoder with a discriminator that matches the codes with a prior."""
 
 from typing import Annotated, Any, final
 
@@ -10,11 +10,11 @@ from unweave.errors import check_choice, check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder, State
 from unweave.nn.discriminator import Discriminator, adversarial_losses
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.nn.settings import BatchNormed, Depth, Latents, LikelihoodName, Net, Width
 from unweave.ops.density_ratio import GENERATOR_LOSSES
 from unweave.ops.divergence import reparametrize
-from unweave.ops.priors import PETALS, PRIORS, prior_sample
+from unweave.ops.priors import COMPONENTS, PRIORS, prior_sample
 
 
 @final
@@ -46,7 +46,7 @@ class AAE(Method):
         ] = "normal",
         components: Annotated[
             int, Setting("number of Gaussians of the mixture, or of classes of categorical")
-        ] = PETALS,
+        ] = COMPONENTS,
         generator: Annotated[
             str, Setting("loss of the encoder against the discriminator: non_saturating, minimax or ratio")
         ] = "non_saturating",
@@ -92,7 +92,7 @@ class AAE(Method):
         encoder = self.autoencoder.encoder
         if isinstance(encoder, BatchNormEncoder):
             outputs, state = encoder.batch(x_BCHW, "autoencoder.encoder")
-            mean_BZ, logvar_BZ = at_least_single(outputs).chunk(2, dim=1)
+            mean_BZ, logvar_BZ = at_least_float32(outputs).chunk(2, dim=1)
         else:
             mean_BZ, logvar_BZ = self.autoencoder.posterior(x_BCHW)
         return self._with_classes(reparametrize(mean_BZ, logvar_BZ, noise["eps"]) if self.gaussian else mean_BZ), state

@@ -1,4 +1,4 @@
-"""Clustering AAE: an unlabelled class and a style, each drawn to its prior by a discriminator."""
+"""Clustering AAE: an unlabelled class and a style, matched with their priors by discriminators."""
 
 from typing import Annotated, Any, NamedTuple, final
 

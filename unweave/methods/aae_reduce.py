@@ -57,7 +57,7 @@ class AAEReduce(Method):
         "encoder": {"lr": 1e-4, "betas": (0.5, 0.9), "sgd": {"lr": 0.1, "momentum": 0.1}},
         "classifier": {"lr": 1e-4, "sgd": {"lr": 0.1, "momentum": 0.9}},
     }
-    prior = "places"  # a code is normal around the head of its class
+    prior = "cluster_heads"  # a code is normal around the head of its class
     objective = "recon"
 
     def __init__(
@@ -121,7 +121,7 @@ class AAEReduce(Method):
 
 
 def _clusters(given: int, data: DataInfo) -> int:
-    """Return the number of clusters; with labels it is that of the classes."""
+    """Return the number of clusters, which equals the number of classes if there are labels."""
     if not data.labels:
         return check_integer("clusters", given, 2) if given else CLUSTERS
     classes = class_count(data)

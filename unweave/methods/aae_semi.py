@@ -1,4 +1,4 @@
-"""Semi-supervised AAE: a class and a style, each drawn to its prior by a discriminator, and some labelled images."""
+"""Semi-supervised AAE: a class and a style, matched with their priors by discriminators, and some labelled images."""
 
 from typing import Annotated, Any, NamedTuple, final
 

@@ -12,7 +12,7 @@ from unweave.ops.schedules import linear
 
 @final
 class AnnealedVAE(Method):
-    """Burgess et al. 2018, eq. 8: the KL is drawn to a capacity C that rises linearly from 0 to c_max."""
+    """Burgess et al. 2018, eq. 8: a penalty keeps the KL near a capacity C that rises linearly from 0 to c_max."""
 
     class Hyper(NamedTuple):
         gamma: Annotated[Tensor, HyperParam(1000.0, "weight of the distance to the capacity", paper="1000")]

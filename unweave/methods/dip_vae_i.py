@@ -12,7 +12,7 @@ from unweave.ops.moments import covariance, identity_penalty
 
 @final
 class DIPVAEI(Method):
-    """Kumar et al. 2018, eq. 6: the covariance of the posterior means is drawn to the identity."""
+    """Kumar et al. 2018, eq. 6: the covariance of the posterior means is regularised to the identity."""
 
     class Hyper(NamedTuple):
         lambda_od: Annotated[

@@ -13,7 +13,7 @@ from unweave.ops.moments import covariance, identity_penalty
 
 @final
 class DIPVAEII(Method):
-    """Kumar et al. 2018, eq. 7: the covariance of the inferred prior q(z) is drawn to the identity."""
+    """Kumar et al. 2018, eq. 7: the covariance of the inferred prior q(z) is regularised to the identity."""
 
     class Hyper(NamedTuple):
         lambda_od: Annotated[

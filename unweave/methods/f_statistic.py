@@ -32,7 +32,7 @@ class FStatistic(Method):
     ) -> None:
         super().__init__()
         if data.groups == 1:
-            raise invalid("supervision", data.supervision, "groups of which at least two are large enough, not one")
+            raise invalid("supervision", data.supervision, "groups(...) with at least two groups of the given size")
         check_integer("d", d, 1, latents, context=f"{latents} latents")
         self.latents, self.d = latents, d
         self.embedding = Embedding(data.shape, latents, net, bias=False)  # the loss does not depend on it

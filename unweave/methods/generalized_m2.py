@@ -7,11 +7,11 @@ from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal, uniform
 from unweave.errors import check_integer
-from unweave.nn.graphical_model import Estimate, GraphModel, Noise, best_samples
+from unweave.nn.graphical_model import Estimate, GraphicalModel, GraphNoise, best_samples
 from unweave.nn.graphical_spec import read_graph
 from unweave.nn.settings import Latents, LikelihoodName, Net
 
-M2 = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal"
+M2_GRAPH = "q(y|x) q(z|x,y); p(x|y,z); labels: y; z: normal"
 
 
 @final
@@ -45,7 +45,7 @@ class GeneralizedM2(Method):
         latents: Latents = 10,
         net: Net = "locatello",
         likelihood: LikelihoodName = "bernoulli",
-        graph: Annotated[str, Setting("variables and what each depends on; see the page of the method")] = M2,
+        graph: Annotated[str, Setting("variables and what each depends on; see the page of the method")] = M2_GRAPH,
         discrete: Annotated[
             str, Setting("enumerate (sum over unknown classes) or relaxed (sample them)")
         ] = "enumerate",
@@ -57,7 +57,7 @@ class GeneralizedM2(Method):
         self.latents = latents
         self.graph = read_graph(graph, data.labels, latents)
         self.samples = samples or best_samples(self.graph, discrete)
-        self.autoencoder = GraphModel(self.graph, data.shape, net, likelihood, discrete)
+        self.autoencoder = GraphicalModel(self.graph, data.shape, net, likelihood, discrete)
         normals = sum(v.size for v in self.graph.variables if not v.classes)
         classes = sum(v.size for v in self.graph.variables if v.classes)
         self.noise = {}
@@ -78,7 +78,7 @@ class GeneralizedM2(Method):
         return Out({"model": loss}, {**logs, "accuracy": 1.0 - wrong.sum() / known})
 
     def _estimate(self, x: Tensor, labels_BL: Tensor, samples: int, noise: Any, name: str, hyper: Hyper) -> Estimate:
-        drawn = Noise(noise.get(f"eps{name}"), noise.get(f"pick{name}"), hyper.temperature)
+        drawn = GraphNoise(noise.get(f"eps{name}"), noise.get(f"pick{name}"), hyper.temperature)
         return self.autoencoder(x, labels_BL, samples, drawn)
 
     @torch.no_grad()

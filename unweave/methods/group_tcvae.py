@@ -17,7 +17,7 @@ from unweave.ops.sharing import pair_divergence
 
 @final
 class GroupTCVAE(Method):
-    """Tran et al. 2021, eq. 3, with the sign of its last term corrected: shared posteriors are drawn together."""
+    """Tran et al. 2021, eq. 3, with the sign of its last term corrected: it makes shared posteriors equal."""
 
     class Hyper(NamedTuple):
         beta: Annotated[Tensor, HyperParam(10.0, "weight of the total correlation", paper="10, 20, 30, 40, 50, 100")]

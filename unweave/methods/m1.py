@@ -12,7 +12,7 @@ from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import class_count, image_loss, image_noise
 from unweave.nn.kernel_machine import KernelMachine
 from unweave.nn.networks import init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net
 from unweave.ops.partial_labels import one_hot, squared_hinge, unlabelled_loss
 
@@ -76,7 +76,7 @@ class M1Classifier(Method):
 
     def _scores(self, x: Tensor | None) -> Tensor:
         """Return the score of each class [B, Y] at the mean of q(z|x)."""
-        return at_least_single(self.classifier(self.autoencoder.posterior(x)[0].detach()))  # type: ignore[arg-type]
+        return at_least_float32(self.classifier(self.autoencoder.posterior(x)[0].detach()))  # type: ignore[arg-type]
 
     def classify(self, x: Tensor) -> tuple[Tensor]:
         """Return class probabilities [B, Y]; those of tsvm are exp(2 score), normalised."""

@@ -5,20 +5,20 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, Setting, normal
+from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal
 from unweave.errors import check_integer
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.conditional import (
     UsedCode,
     class_count,
     code_conditional,
-    half_square,
+    half_squared_norm,
     image_loss,
     image_noise,
     label_pass,
     m2_objective,
 )
-from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net
+from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net, StyleLatents
 from unweave.ops.divergence import reparametrize
 
 UNUSED = 0.01  # coordinates of z1 with a smaller KL, in nats, are ignored
@@ -54,7 +54,7 @@ class M1M2Labels(Method):
         labelled_BZ, x_BZ = self._sample(batch.labelled, noise["code_labelled"]), self._sample(batch.x, noise["code"])
         eps = noise["eps_labelled"], noise["eps"]
         p = label_pass(self.upper, labelled_BZ, batch.labels[:, 0], x_BZ, eps)
-        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_square(self.upper))
+        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_squared_norm(self.upper))
         return Out({"upper": loss}, logs)
 
     def _sample(self, x: Tensor, eps_BZ: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class M1M2Labels(Method):
 
     def encode(self, x: Tensor) -> Tensor:
         """Return the codes [B, Z + Y] of the means of q(z1|x)."""
-        return self.upper.code(self._mean(x))
+        return self.upper.encode(self._mean(x))
 
     def decode(self, code: Tensor) -> Tensor:
         """Return the mean image at the mean of p(z1|y, z2)."""
@@ -105,7 +105,7 @@ class M1M2(Method):
         latents: Latents = 50,
         net: Net = "kingma",
         likelihood: LikelihoodName = "bernoulli",
-        style: Annotated[int, Setting("size of the style beside the class")] = 50,
+        style: StyleLatents = 50,
         binarize: Binarize = False,
     ) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple, final
 from torch import Tensor
 
 from unweave.contract import Batch, DataInfo, HyperParam, Method, Out, Representation, normal, uniform
-from unweave.nn.conditional import class_count, half_square, image_conditional, label_pass, m2_objective
+from unweave.nn.conditional import class_count, half_squared_norm, image_conditional, label_pass, m2_objective
 from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.settings import Binarize, Latents, LikelihoodName, Net
 from unweave.ops.partial_labels import binary_sample
@@ -55,7 +55,7 @@ class M2(Method):
             labelled, x = binary_sample(labelled, noise["pixels_labelled"]), binary_sample(x, noise["pixels"])  # type: ignore[arg-type]
         eps = noise["eps_labelled"], noise["eps"]
         p = label_pass(self.autoencoder, labelled, batch.labels[:, 0], x, eps)
-        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_square(self.autoencoder))
+        loss, logs = m2_objective(p, self.data, hyper.alpha, hyper.decay * half_squared_norm(self.autoencoder))
         return Out({"model": loss}, logs)
 
     def decode(self, code: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class M2(Method):
     def representation(self) -> Representation:
         model = self.autoencoder
         return Representation(
-            model.code,
+            model.encode,
             model.latents + model.classes,
             self.decode,
             parts=model.parts(),

@@ -30,7 +30,7 @@ def cluster_labels(probabilities: Array, labels: Array, *, by: str = "one") -> I
 def cluster_error(probabilities: Array, labels: Array, *, validation: Rows | None = None, by: str = "one") -> float:
     """Return the share of rows whose most probable cluster has another label (Makhzani et al. 2015, section 6).
 
-    `probabilities` [N, Y] are those of the clusters, `labels` [N] the classes. The clusters get their labels from
+    `probabilities` [N, Y] are cluster probabilities and `labels` [N] classes. The clusters get their labels from
     `validation` (probabilities and labels of other rows) by the rules of `cluster_labels`. Without it they get them
     from the rows themselves; with `by="one"` the rows that determine a label are then not counted.
     """

@@ -50,9 +50,9 @@ def correlation_matrix(table: MetricInputs, factors: list[int], *, method: str =
     for d in range(len(correlation_DK)):
         column_N = table.codes[:, d].copy()  # contiguous
         unit_N = _unit(column_N, method)
-        for place, (present, unit_n) in enumerate(zip(rows, units, strict=True)):
+        for column, (present, unit_n) in enumerate(zip(rows, units, strict=True)):
             code_n = unit_N if len(present) == len(column_N) else _unit(column_N[present], method)
-            correlation_DK[d, place] = code_n @ unit_n
+            correlation_DK[d, column] = code_n @ unit_n
     return correlation_DK
 
 
@@ -91,10 +91,10 @@ def gaussian_total_correlation(codes: Array, factors: Array | None = None) -> fl
     """
     covariance_DD = covariance(as_matrix(codes, "codes").astype(np.float64, copy=False))
     deviation_D = np.sqrt(np.diag(covariance_DD))
-    moving = np.flatnonzero(deviation_D > 0)
-    if not len(moving):
+    varying = np.flatnonzero(deviation_D > 0)
+    if not len(varying):
         return 0.0
-    correlation = covariance_DD[np.ix_(moving, moving)] / np.outer(deviation_D[moving], deviation_D[moving])
+    correlation = covariance_DD[np.ix_(varying, varying)] / np.outer(deviation_D[varying], deviation_D[varying])
     eigenvalues = np.linalg.eigvalsh(correlation)
     return max(0.0, float(-0.5 * np.log(np.maximum(eigenvalues, _SMALLEST)).sum()))
 
@@ -124,8 +124,8 @@ def active_dimensions(codes: Array, factors: Array | None = None, *, threshold: 
     check_at_least("threshold", threshold, 0)
     codes_ND = as_matrix(codes, "codes").astype(np.float64, copy=False)
     variance_D = np.array([column.var(ddof=1) if len(column) > 1 else 0.0 for column in codes_ND.T])
-    moving_D = codes_ND.max(axis=0) > codes_ND.min(axis=0)  # the variance of a constant may be a rounding error
-    return float(((variance_D > threshold) & moving_D).sum())
+    varying_D = codes_ND.max(axis=0) > codes_ND.min(axis=0)  # the variance of a constant may be a rounding error
+    return float(((variance_D > threshold) & varying_D).sum())
 
 
 MCC = Metric(

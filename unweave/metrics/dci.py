@@ -10,7 +10,7 @@ import numpy as np
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows
 from unweave.metrics.metric import Metric
-from unweave.metrics.solvers.predictors import fit, read_split
+from unweave.metrics.solvers.predictors import fit_predictors, read_split
 
 _LEAST = 1e-11  # added to every importance, as in disentanglement_lib
 
@@ -23,7 +23,7 @@ def importance_matrix(codes: Array, factors: Array, **options: Any) -> Floats:
     return dci_with_importance(codes, factors, **options)[1]
 
 
-def evenness(importance: Floats) -> Floats:
+def normalised_entropy(importance: Floats) -> Floats:
     """Return the normalised entropy of each row: 0 for a single non-zero entry, 1 for equal entries."""
     if importance.shape[1] == 1:
         return np.zeros(len(importance))
@@ -33,11 +33,11 @@ def evenness(importance: Floats) -> Floats:
 
 
 def concentration(importance: Floats) -> float:
-    """Return the mean of 1 - evenness, weighted by the sums of the rows; 0 if all importances are 0."""
+    """Return the mean of 1 - normalised_entropy, weighted by the sums of the rows; 0 if all importances are 0."""
     weight = importance.sum(axis=1)
     if not weight.sum() > 0:
         return 0.0
-    return float(np.clip(((1 - evenness(importance)) * weight).sum() / weight.sum(), 0.0, 1.0))
+    return float(np.clip(((1 - normalised_entropy(importance)) * weight).sum() / weight.sum(), 0.0, 1.0))
 
 
 def dci_scores(
@@ -65,7 +65,7 @@ def dci_with_importance(
 ) -> tuple[dict[str, float], Floats]:
     """Return `dci_scores` and the `importance_matrix` they are computed from, with one fit."""
     split = read_split(codes, factors, seed=seed, **options)
-    found = fit(split, predictor, seed=seed, device=device_of(codes, device))
+    found = fit_predictors(split, predictor, seed=seed, device=device_of(codes, device))
     importance_DK = np.zeros((split.train.codes.shape[1], len(split.train.factor_types)))
     importance_DK[:, split.factors] = found.importance
     accuracies = found.accuracy[~np.isnan(found.accuracy)]

@@ -9,10 +9,10 @@ import numpy as np
 
 from unweave.errors import check_choice, invalid
 from unweave.metrics.histogram_mi import device_of
-from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows, check_at_least, learnable, select_rows
+from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows, check_at_least, select_rows, varying_factors
 from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import Device, parallel_map
-from unweave.metrics.solvers.predictors import Split, accuracy, fit, read_factor, read_split
+from unweave.metrics.solvers.predictors import Split, accuracy, fit_predictors, read_factor, read_split
 
 MODELS = {"logistic": "logistic_cv", "gbt": "gbt"}
 LABELS = (10, 100, 1_000, 10_000)
@@ -22,7 +22,7 @@ def labelled_rows(split: Split, labels: int, seed: int) -> Split:
     """Return a split with `labels` random train rows, and the factors that vary among them."""
     order = np.random.default_rng([seed, 1]).permutation(len(split.train.codes))[:labels]
     train = select_rows(split.train, order)
-    return Split(train, split.test, learnable(train))
+    return Split(train, split.test, varying_factors(train, required=False))
 
 
 def constant_accuracy(split: Split, k: int) -> float:
@@ -43,7 +43,7 @@ def accuracies(split: Split, model: str, labels: Sequence[int], seed: int, devic
 
     def one(part: tuple[int, list[int]]) -> Floats:
         some = splits[part[0]]._replace(factors=part[1])
-        return fit(some, MODELS[model], seed=seed, device=device).accuracy
+        return fit_predictors(some, MODELS[model], seed=seed, device=device).accuracy
 
     accuracies_K = parallel_map(one, parts, device) if model == "logistic" else [one(part) for part in parts]
     found = {(i, k): value for (i, factors), values in zip(parts, accuracies_K) for k, value in zip(factors, values)}

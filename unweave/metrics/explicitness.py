@@ -12,7 +12,7 @@ from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabili
 from unweave.metrics.solvers.predictors import Split, read_split
 
 
-def areas(scores_NV: Floats, labels_N: Indices) -> Floats:
+def roc_auc_per_class(scores_NV: Floats, labels_N: Indices) -> Floats:
     """Return the area under the one-vs-rest ROC curve of each class that some but not all rows have.
 
     It is the probability that a row of the class scores higher than another row; ties count half.
@@ -35,7 +35,7 @@ def explicitness_per_factor(split: Split) -> Floats:
         rows, labels = classes(split.train, k)
         test_rows, test_labels = classes(split.test, k, like=split.train)
         weights = fit_logistic(train_ND[rows], labels, int(labels.max()) + 1)
-        per_class = areas(probabilities(class_scores(weights, test_ND[test_rows])), test_labels)
+        per_class = roc_auc_per_class(probabilities(class_scores(weights, test_ND[test_rows])), test_labels)
         return float(per_class.mean()) if len(per_class) else np.nan
 
     return np.array(parallel_map(mean_area, split.factors))

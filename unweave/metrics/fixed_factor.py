@@ -46,7 +46,7 @@ def active_codes(
     return ActiveCodes(columns, variance_D[columns])
 
 
-class Fixed(NamedTuple):
+class FixedFactor(NamedTuple):
     """One factor that a vote may hold fixed."""
 
     rows: Indices  # of the table, with a value of the factor [n]
@@ -57,25 +57,25 @@ class Fixed(NamedTuple):
     inside: Indices  # position of each row in its class [n]
 
 
-def fixed_factors(table: MetricInputs) -> list[Fixed]:
+def fixed_factors(table: MetricInputs) -> list[FixedFactor]:
     """Return the factors that vary; continuous ones are divided into 20 equal-width bins."""
     found = []
     for rows_n, labels_n in (classes(table, k) for k in varying_factors(table)):
         count_V, order_n = np.bincount(labels_n), np.argsort(labels_n, kind="stable")
         first_V, inside_n = np.cumsum(count_V) - count_V, np.empty_like(rows_n)
         inside_n[order_n] = np.arange(len(rows_n)) - np.repeat(first_V, count_V)
-        found.append(Fixed(rows_n, labels_n, order_n, first_V, count_V, inside_n))
+        found.append(FixedFactor(rows_n, labels_n, order_n, first_V, count_V, inside_n))
     return found
 
 
-def draw_groups(fixed: Fixed, values_M: Indices, rng: np.random.Generator, *, batch: int) -> Indices:
+def draw_groups(fixed: FixedFactor, values_M: Indices, rng: np.random.Generator, *, batch: int) -> Indices:
     """Return the positions of `batch` rows with each of the values, drawn with replacement, [M, B]."""
     within_MB = rng.integers(fixed.sizes[values_M][:, None], size=(len(values_M), batch))
     return fixed.order[fixed.first[values_M][:, None] + within_MB]
 
 
 def least_varying_codes(
-    codes_ND: Floats, active: ActiveCodes, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int
+    codes_ND: Floats, active: ActiveCodes, fixed: FixedFactor, rng: np.random.Generator, *, votes: int, batch: int
 ) -> Indices:
     """Return the active code with the smallest normalised variance in each of `votes` groups of one factor, [M]."""
     # The value of a random row, so that values are fixed as often as they occur.
@@ -83,8 +83,8 @@ def least_varying_codes(
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     winners = [np.empty(0, np.int64)]
     for start in range(0, votes, chunk):
-        places_MB = draw_groups(fixed, values_M[start : start + chunk], rng, batch=batch)
-        drawn_MBD = codes_ND[fixed.rows[places_MB]]
+        positions_MB = draw_groups(fixed, values_M[start : start + chunk], rng, batch=batch)
+        drawn_MBD = codes_ND[fixed.rows[positions_MB]]
         if len(active.columns) < codes_ND.shape[1]:
             drawn_MBD = drawn_MBD[:, :, active.columns]
         drawn_MBD -= drawn_MBD[:, :1]  # a constant code gets variance 0, not a rounding error
@@ -93,7 +93,13 @@ def least_varying_codes(
 
 
 def vote_table(
-    codes_ND: Floats, active: ActiveCodes, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
+    codes_ND: Floats,
+    active: ActiveCodes,
+    factors: list[FixedFactor],
+    rng: np.random.Generator,
+    *,
+    votes: int,
+    batch: int,
 ) -> Indices:
     """Return how often each active code varied least while each factor, drawn uniformly, was fixed, [D, K]."""
     votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))
@@ -142,17 +148,17 @@ def factor_vae_score(
     return majority_accuracy(train_DK, test_DK)
 
 
-def draw_partners(fixed: Fixed, places_n: Indices, rng: np.random.Generator) -> Indices:
+def draw_partners(fixed: FixedFactor, positions_n: Indices, rng: np.random.Generator) -> Indices:
     """Return for each position another one with the same value of the factor, or itself if there is no other."""
-    labels_n = fixed.labels[places_n]
+    labels_n = fixed.labels[positions_n]
     count_n = fixed.sizes[labels_n]
     within_n = rng.integers(np.maximum(count_n - 1, 1))
     # Drawn from one position less than the group has; positions from the row itself on are shifted by one.
-    within_n += (count_n > 1) & (within_n >= fixed.inside[places_n])
+    within_n += (count_n > 1) & (within_n >= fixed.inside[positions_n])
     return fixed.order[fixed.first[labels_n] + within_n]
 
 
-def differences(codes_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, votes: int, batch: int) -> Floats:
+def differences(codes_ND: Floats, fixed: FixedFactor, rng: np.random.Generator, *, votes: int, batch: int) -> Floats:
     """Return the mean absolute difference of each code over the pairs of each vote, which share a factor, [M, D]."""
     chunk = max(1, _GATHERED // (batch * codes_ND.shape[1]))
     found = [np.empty((0, codes_ND.shape[1]))]
@@ -164,7 +170,7 @@ def differences(codes_ND: Floats, fixed: Fixed, rng: np.random.Generator, *, vot
 
 
 def difference_table(
-    codes_ND: Floats, factors: list[Fixed], rng: np.random.Generator, *, votes: int, batch: int
+    codes_ND: Floats, factors: list[FixedFactor], rng: np.random.Generator, *, votes: int, batch: int
 ) -> tuple[Floats, Indices]:
     """Return the votes [M, D] and the factor that each held fixed [M]; factors are drawn uniformly."""
     votes_K = np.bincount(rng.integers(len(factors), size=votes), minlength=len(factors))

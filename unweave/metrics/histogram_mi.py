@@ -77,12 +77,12 @@ def contingency_table(left_N: Indices, right_N: Indices) -> Indices:
     return counts.reshape(rows, columns)
 
 
-def table_information(counts: NDArray[np.int64] | Floats) -> float:
+def mutual_information(counts: NDArray[np.int64] | Floats) -> float:
     """Return the mutual information, in nats, between the rows and the columns of a contingency table."""
-    return float(informations(counts[None])[0])
+    return float(mutual_informations(counts[None])[0])
 
 
-def informations(counts_DBV: NDArray[np.int64] | Floats) -> Floats:
+def mutual_informations(counts_DBV: NDArray[np.int64] | Floats) -> Floats:
     """Return the mutual information, in nats, between the last two axes of each table, [D]."""
     joint = counts_DBV.astype(np.float64)
     total = joint.sum(axis=(1, 2), keepdims=True)
@@ -93,6 +93,11 @@ def informations(counts_DBV: NDArray[np.int64] | Floats) -> Floats:
     return np.maximum((share * np.log(ratio)).sum(axis=(1, 2)), 0.0)
 
 
+def entropy(classes_n: Indices) -> float:
+    """Return the entropy of the classes in nats."""
+    return mutual_information(np.diag(np.bincount(classes_n, minlength=1)))
+
+
 def joint_entropies(counts_DBV: Floats) -> Floats:
     """Return the entropy of the cells of each table in nats, [D]."""
     share = counts_DBV / counts_DBV.sum(axis=(1, 2), keepdims=True)
@@ -101,7 +106,7 @@ def joint_entropies(counts_DBV: Floats) -> Floats:
 
 def information_from_counts(counts: Counts) -> Information:
     return Information(
-        np.stack([informations(table) for table in counts.tables], axis=1),
+        np.stack([mutual_informations(table) for table in counts.tables], axis=1),
         np.stack([joint_entropies(table) for table in counts.tables], axis=1),
         np.array([joint_entropies(table[:1].sum(axis=1, keepdims=True))[0] for table in counts.tables]),
         counts.tables[0].shape[1],
@@ -117,7 +122,7 @@ def bin_table(table: MetricInputs, *, bins: int = BINS) -> Binned:
     return Binned(bins_DN, rows, labels, tuple(chosen), bins)
 
 
-def count(binned: Binned, weights_N: Floats | None = None) -> Counts:
+def count_binned(binned: Binned, weights_N: Floats | None = None) -> Counts:
     """Return the joint counts, in which each row counts 1 or its weight."""
     tables = []
     for rows, labels in zip(binned.rows, binned.classes, strict=True):
@@ -169,7 +174,7 @@ def mutual_information_matrix(
     table = read_table(codes, factors, factor_types=factor_types)
     everything = list(range(len(table.factor_types)))
     counts = count_table(table, bins=bins, factors=everything, device=device_of(codes, device))
-    return np.stack([informations(table_DBV) for table_DBV in counts.tables], axis=1)
+    return np.stack([mutual_informations(table_DBV) for table_DBV in counts.tables], axis=1)
 
 
 def entropies(factors: Array, *, factor_types: FactorTypes = None) -> Floats:
@@ -177,5 +182,4 @@ def entropies(factors: Array, *, factor_types: FactorTypes = None) -> Floats:
     table = read_table(
         np.zeros((len(as_matrix(factors, "factors", missing=True)), 1)), factors, factor_types=factor_types
     )
-    found = [np.bincount(classes(table, k)[1], minlength=1) for k in range(len(table.factor_types))]
-    return np.array([table_information(np.diag(counts)) for counts in found])
+    return np.array([entropy(classes(table, k)[1]) for k in range(len(table.factor_types))])

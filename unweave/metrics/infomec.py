@@ -57,10 +57,11 @@ def infomec_scores(
     kept = table._replace(codes=table.codes[:, active])
     information_DK, entropies_K = neighbour_information_matrix(kept, chosen, neighbours=neighbours)
     share_DK = information_DK / entropies_K
-    return {"modularity": concentration(share_DK), "compactness": concentration(share_DK.T), "explicitness": explicit}
+    modularity, compactness = normalised_max_share(share_DK), normalised_max_share(share_DK.T)
+    return {"modularity": modularity, "compactness": compactness, "explicitness": explicit}
 
 
-def concentration(share: Floats) -> float:
+def normalised_max_share(share: Floats) -> float:
     """Return the mean share of each row that is in its largest entry, scaled to 0 (equal entries) .. 1 (one entry).
 
     A row of zeros counts as equal entries. With a single column, other rows count as one entry.
@@ -75,10 +76,10 @@ def concentration(share: Floats) -> float:
 def explicitness(table: MetricInputs, factors: list[int], *, iterations: int, device: Device = None) -> float:
     """Return the share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
-    moving = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
-    if not len(moving):
+    varying = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
+    if not len(varying):
         return 0.0
-    codes_ND = (table.codes[:, moving] - mean_D[moving]) / deviation_D[moving]
+    codes_ND = (table.codes[:, varying] - mean_D[varying]) / deviation_D[varying]
     found = []
     for k in factors:
         rows, labels = classes(table, k)
@@ -100,7 +101,7 @@ def _logistic_share(codes_nD: Floats, labels_n: Indices, iterations: int, device
     """Return the relative decrease of the log-loss by a logistic regression without penalty, with balanced classes."""
     sizes_V = np.bincount(labels_n)
     balanced_n = len(labels_n) / (len(sizes_V) * sizes_V[labels_n].astype(np.float64))
-    options = {"strength": np.inf, "weights_N": balanced_n, "iterations": iterations, "device": device}
+    options = {"inverse_penalty": np.inf, "weights_N": balanced_n, "iterations": iterations, "device": device}
     weights = fit_logistic(codes_nD, labels_n, len(sizes_V), **options)  # type: ignore[arg-type]
     true_n = probabilities(class_scores(weights, codes_nD))[np.arange(len(labels_n)), labels_n]
     loss = -np.log(np.maximum(true_n, np.finfo(np.float64).tiny)).mean()

@@ -193,7 +193,7 @@ def group_mig_score(
         if isinstance(groups, str) or len(groups) != size:
             raise array_error(name, f"{len(groups)} labels", f"a list of {size} labels")
     known = information_from_counts(count_table(table, bins=bins, device=device_of(codes, device)))
-    owned = [place for place, k in enumerate(known.factors) if factor_groups[k] is not None]
+    owned = [column for column, k in enumerate(known.factors) if factor_groups[k] is not None]
     if not owned:
         raise invalid("factor_groups", list(factor_groups), "a list with a label of a factor that varies")
     share_DK = (known.mutual / known.entropy)[:, owned]

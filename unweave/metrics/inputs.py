@@ -117,8 +117,8 @@ def classes(
     known_V = distinct(cells_n if like is table else _cells(like, k, like, bins)[1])
     if not len(known_V):
         return rows, np.zeros(len(rows), np.int64)
-    place_n = np.minimum(np.searchsorted(known_V, cells_n), len(known_V) - 1)
-    return rows, np.where(known_V[place_n] == cells_n, place_n, len(known_V)).astype(np.int64, copy=False)
+    class_n = np.minimum(np.searchsorted(known_V, cells_n), len(known_V) - 1)
+    return rows, np.where(known_V[class_n] == cells_n, class_n, len(known_V)).astype(np.int64, copy=False)
 
 
 def _cells(table: MetricInputs, k: int, like: MetricInputs, bins: int) -> tuple[Indices, Floats]:
@@ -157,16 +157,14 @@ def bin_edges(column_N: Floats, bins: int) -> Floats:
     return np.linspace(low, high, bins + 1)[:-1]
 
 
-def learnable(table: MetricInputs) -> list[int]:
-    """Return the factors with more than one value, possibly none."""
+def varying_factors(table: MetricInputs, *, required: bool = True) -> list[int]:
+    """Return the factors with more than one value; raise if there are none, unless not `required`.
+
+    A code cannot have information about the other factors.
+    """
     low_K, high_K = np.fmin.reduce(table.factors, axis=0), np.fmax.reduce(table.factors, axis=0)
-    return [int(k) for k in np.flatnonzero(high_K > low_K)]  # False if all values are missing
-
-
-def varying_factors(table: MetricInputs) -> list[int]:
-    """Return the factors with more than one value; a code cannot have information about the others."""
-    found = learnable(table)
-    if not found:
+    found = [int(k) for k in np.flatnonzero(high_K > low_K)]  # False if all values are missing
+    if required and not found:
         raise array_error("factors", f"constants over {len(table.factors)} rows", "an array with a column that varies")
     return found
 

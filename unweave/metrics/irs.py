@@ -76,19 +76,19 @@ def robustness(
     check_at_least("factor_bins", 1 if factor_bins is None else factor_bins, 1)
     chosen = varying_factors(table)
     low_D, high_D, mean_D = (reduce(table.codes, axis=0) for reduce in (np.min, np.max, np.mean))
-    moving = np.flatnonzero(high_D > low_D)
-    deviation_D = np.maximum(high_D - mean_D, mean_D - low_D)[moving]
-    spread_DK = np.empty((len(moving), len(chosen)))
-    codes_DN = None if is_cpu(device) else torch.from_numpy(table.codes.T[moving]).to(device)
-    for place, k in enumerate(chosen):
+    varying = np.flatnonzero(high_D > low_D)
+    deviation_D = np.maximum(high_D - mean_D, mean_D - low_D)[varying]
+    spread_DK = np.empty((len(varying), len(chosen)))
+    codes_DN = None if is_cpu(device) else torch.from_numpy(table.codes.T[varying]).to(device)
+    for column, k in enumerate(chosen):
         rows, labels = classes(table, k)
         if factor_bins is not None and table.factor_types[k] == "discrete":
             labels = _binned(table.factors[rows, k], factor_bins)
         if codes_DN is None:
-            spread_DK[:, place] = spread(table.codes, moving, rows, labels, quantile)
+            spread_DK[:, column] = spread(table.codes, varying, rows, labels, quantile)
         else:
-            spread_DK[:, place] = spread_on_device(codes_DN, rows, labels, quantile)
-    return Robustness(moving, 1.0 - spread_DK / deviation_D[:, None], deviation_D)
+            spread_DK[:, column] = spread_on_device(codes_DN, rows, labels, quantile)
+    return Robustness(varying, 1.0 - spread_DK / deviation_D[:, None], deviation_D)
 
 
 def _binned(values_n: Floats, bins: int) -> Indices:
@@ -108,19 +108,19 @@ def spread_on_device(codes_DN: Tensor, rows: Indices, labels: Indices, quantile:
     for group in by_value:
         codes_Dn = codes_DN[:, torch.from_numpy(group).to(codes_DN.device)]
         away_Dn = (codes_Dn - codes_Dn.mean(1, keepdim=True)).abs().sort(dim=1).values
-        place = quantile * (len(group) - 1)
-        low, high = away_Dn[:, math.floor(place)], away_Dn[:, math.ceil(place)]
-        spread_D += low + (place - math.floor(place)) * (high - low)
+        position = quantile * (len(group) - 1)
+        low, high = away_Dn[:, math.floor(position)], away_Dn[:, math.ceil(position)]
+        spread_D += low + (position - math.floor(position)) * (high - low)
     return (spread_D / len(by_value)).cpu().numpy()
 
 
-def spread(codes_ND: Floats, moving: Indices, rows: Indices, labels: Indices, quantile: float) -> Floats:
+def spread(codes_ND: Floats, varying: Indices, rows: Indices, labels: Indices, quantile: float) -> Floats:
     """Return the quantile of the deviations from the mean within each value, averaged over the values, [D]."""
     by_value = _by_value(rows, labels)
     step = max(1, GATHERED // max(len(group) for group in by_value))
-    spread_D = np.zeros(len(moving))
-    for start in range(0, len(moving), step):
-        part = moving[start : start + step]
+    spread_D = np.zeros(len(varying))
+    for start in range(0, len(varying), step):
+        part = varying[start : start + step]
         for group in by_value:
             codes_nD = codes_ND[np.ix_(group, part)]
             away_nD = np.abs(codes_nD - codes_nD.mean(axis=0))

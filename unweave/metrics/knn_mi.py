@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unweave.metrics.histogram_mi import contingency_table, table_information
+from unweave.metrics.histogram_mi import contingency_table, entropy, mutual_information
 from unweave.metrics.inputs import Floats, Indices, MetricInputs, classes, distinct, looks_discrete
 
 _ROUNDING = 8 * np.finfo(np.float64).eps  # relative rounding error of sums and differences
@@ -37,7 +37,7 @@ def neighbour_information(code_N: Floats, labels_N: Indices, *, neighbours: int 
     from scipy.special import digamma
 
     if looks_discrete(code_N):
-        return table_information(contingency_table(np.searchsorted(distinct(code_N), code_N), labels_N))
+        return mutual_information(contingency_table(np.searchsorted(distinct(code_N), code_N), labels_N))
     sizes_V = np.bincount(labels_N)
     kept = sizes_V[labels_N] > 1
     if not kept.any():
@@ -69,4 +69,4 @@ def neighbour_information_matrix(
         [[neighbour_information(code[rows], labels, neighbours=neighbours) for rows, labels in found]
          for code in table.codes.T]
     )  # fmt: skip
-    return information_DK, np.array([table_information(np.diag(np.bincount(labels))) for _, labels in found])
+    return information_DK, np.array([entropy(labels) for _, labels in found])

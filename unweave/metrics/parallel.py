@@ -19,7 +19,7 @@ def is_cpu(device: Device) -> bool:
 
 
 def parallel_map(work: Callable[[Job], Result], jobs: Sequence[Job], device: Device = None) -> list[Result]:
-    """Return the result of each job, in order. On a CPU as many jobs run at once as torch may use threads.
+    """Return the result of each job, in order. On a CPU, up to torch.get_num_threads() jobs run in parallel.
 
     Each job uses one thread, because small operations gain little from several cores. Jobs for a GPU run one by one.
     """

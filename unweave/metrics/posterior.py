@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from unweave.errors import invalid
-from unweave.metrics.histogram_mi import device_of, table_information
+from unweave.metrics.histogram_mi import device_of, entropy
 from unweave.metrics.information import mig_gaps
 from unweave.metrics.inputs import (
     Array,
@@ -45,7 +45,7 @@ class Sampled(NamedTuple):
     rows_S: Tensor
 
 
-def draw(mean: Array, logvar: Array, *, samples: int, seed: int, device: str | None) -> Sampled:
+def sample_posteriors(mean: Array, logvar: Array, *, samples: int, seed: int, device: str | None) -> Sampled:
     """Draw samples of the posteriors; every row is used once before any row is used again."""
     check_at_least("samples", samples, 1)
     for name, values in (("mean", mean), ("logvar", logvar)):
@@ -120,22 +120,22 @@ def posterior_information_matrix(
 ) -> Floats:
     """Return I(latent; factor) under the aggregate posterior in nats, [D, K]; 0 for a factor with a single value."""
     drawn, table = _read(mean, logvar, factors, samples, seed, factor_types, device)
-    return _informations(drawn, table, list(range(len(table.factor_types))))
+    return _information_matrix(drawn, table, list(range(len(table.factor_types))))
 
 
 def _read(
     mean: Array, logvar: Array, factors: Array, samples: int, seed: int, factor_types: FactorTypes, device: str | None
 ) -> tuple[Sampled, MetricInputs]:
-    drawn = draw(mean, logvar, samples=samples, seed=seed, device=device)
+    drawn = sample_posteriors(mean, logvar, samples=samples, seed=seed, device=device)
     table = read_table(np.zeros((drawn.mean_DN.shape[1], 1)), factors, factor_types=factor_types)
     return drawn, table
 
 
-def _informations(drawn: Sampled, table: MetricInputs, factors: list[int]) -> Floats:
+def _information_matrix(drawn: Sampled, table: MetricInputs, factors: list[int]) -> Floats:
     """Return the mean of log q(z_j|v_k) - log q(z_j) over the samples whose row has factor k, at least 0, [D, K]."""
     marginal_DS = log_mixture(drawn)
     information_DK = np.zeros((len(marginal_DS), len(factors)))
-    for place, k in enumerate(factors):
+    for column, k in enumerate(factors):
         labels_N = np.full(len(table.factors), -1)
         rows, labels = classes(table, k)
         labels_N[rows] = labels
@@ -147,7 +147,7 @@ def _informations(drawn: Sampled, table: MetricInputs, factors: list[int]) -> Fl
                 for found in (labels_N, sampled_S)
             )
             total_D += (log_mixture(drawn, rows_n, samples_s) - marginal_DS[:, samples_s]).sum(1, dtype=torch.float64)
-        information_DK[:, place] = (total_D / max(int((sampled_S >= 0).sum()), 1)).cpu().numpy()
+        information_DK[:, column] = (total_D / max(int((sampled_S >= 0).sum()), 1)).cpu().numpy()
     return np.maximum(information_DK, 0.0)
 
 
@@ -172,8 +172,8 @@ def mig_score_from_posterior(
     """
     drawn, table = _read(mean, logvar, factors, samples, seed, factor_types, device)
     chosen = varying_factors(table)
-    entropies_K = np.array([table_information(np.diag(np.bincount(classes(table, k)[1]))) for k in chosen])
-    return float(np.clip(mig_gaps(_informations(drawn, table, chosen), entropies_K).mean(), 0.0, 1.0))
+    entropies_K = np.array([entropy(classes(table, k)[1]) for k in chosen])
+    return float(np.clip(mig_gaps(_information_matrix(drawn, table, chosen), entropies_K).mean(), 0.0, 1.0))
 
 
 def kl_decomposition(
@@ -193,7 +193,7 @@ def kl_decomposition(
     `samples`. `size` is the number of observations that the rows were drawn from: the posterior of each sample itself
     then has weight 1/size, not 1/rows. The factors are not used.
     """
-    drawn = draw(mean, logvar, samples=samples, seed=seed, device=device)
+    drawn = sample_posteriors(mean, logvar, samples=samples, seed=seed, device=device)
     rows = drawn.mean_DN.shape[1]
     if size is not None and size < rows:
         raise invalid("size", size, f"at least the number of rows, {rows}")

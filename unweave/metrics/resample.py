@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from unweave.errors import UserError
-from unweave.metrics.histogram_mi import Binned, Information, count, information_from_counts
+from unweave.metrics.histogram_mi import Binned, Information, count_binned, information_from_counts
 from unweave.metrics.inputs import Floats, MetricInputs, select_rows
 
 LEVEL = 0.95
@@ -31,7 +31,7 @@ def bootstrap_counts(
     """Return each score on each resample, [R]; all scores share the counts."""
     found: dict[str, list[float]] = {name: [] for name in scores}
     for weights_N in bootstrap_weights(binned.bins_DN.shape[1], resamples, seed):
-        known = information_from_counts(count(binned, weights_N))
+        known = information_from_counts(count_binned(binned, weights_N))
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN if a factor has a single value left
             for name, score in scores.items():
                 found[name].append(score(known))

@@ -8,7 +8,7 @@ import numpy as np
 
 from unweave.errors import UserError, check_integer, invalid
 from unweave.metrics.histogram_mi import bin_table
-from unweave.metrics.inputs import Floats, MetricInputs, learnable, select_rows
+from unweave.metrics.inputs import Floats, MetricInputs, select_rows, varying_factors
 from unweave.metrics.metric import Metric
 from unweave.metrics.registry import METRICS
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
@@ -47,7 +47,7 @@ def choose(metrics: str | Sequence[str] | None, given: ScoringInputs) -> tuple[l
         raise invalid("metrics", metrics, "quick, all or a list of names")
     quick = [name for name, metric in METRICS.items() if metric.quick and not _missing_input(metric, given)]
     names = list(METRICS) if metrics == "all" else quick
-    varying, skipped = len(learnable(given.table)), {}
+    varying, skipped = len(varying_factors(given.table, required=False)), {}
     for name in names:
         if reason := _missing_input(METRICS[name], given):
             skipped[name] = reason
@@ -83,7 +83,7 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
             found = metric.function(*arguments, **options)
         else:
             found, importance = metric.with_importance(*arguments, **options)
-        values |= flat(name, found)
+        values |= flatten_scores(name, found)
     intervals = _intervals(tables, names, values, resamples) if resamples else {}
     return Scores(values, intervals, importance)
 
@@ -104,7 +104,7 @@ def _options(metric: Metric, given: ScoringInputs) -> dict[str, Any]:
     return {name: value for name, value in offered.items() if name in accepted and value is not None}
 
 
-def flat(name: str, result: float | Mapping[str, float]) -> dict[str, float]:
+def flatten_scores(name: str, result: float | Mapping[str, float]) -> dict[str, float]:
     """Return scores by name: parts of a metric are named "dci.completeness"."""
     if isinstance(result, Mapping):
         return {f"{name}.{part}": float(value) for part, value in result.items()}
@@ -133,8 +133,8 @@ def _resampled(name: str, given: ScoringInputs, resamples: int) -> dict[str, np.
     """Return the scores of a metric on each resample, each with a seed of its own."""
     metric = METRICS[name]
 
-    def once(table: MetricInputs, resample: int) -> dict[str, float]:
+    def score_resample(table: MetricInputs, resample: int) -> dict[str, float]:
         drawn = given._replace(table=table, seed=given.seed + 1 + resample)
-        return flat(name, metric.function(*_arguments(metric, drawn), **_options(metric, drawn)))
+        return flatten_scores(name, metric.function(*_arguments(metric, drawn), **_options(metric, drawn)))
 
-    return bootstrap_rows(given.table, once, resamples=resamples, seed=given.seed)
+    return bootstrap_rows(given.table, score_resample, resamples=resamples, seed=given.seed)

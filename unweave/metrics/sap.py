@@ -29,7 +29,7 @@ class Column(NamedTuple):
     below_keys: Floats  # [N + 1, 3], number, sum and sum of squares of the rows before each key
 
 
-class Machines(NamedTuple):
+class SVMs(NamedTuple):
     """One-vs-rest SVMs, one for each positive class [V]."""
 
     positive: Indices  # the class
@@ -51,13 +51,13 @@ def _cumulated(values_N: Floats) -> Floats:
     return np.concatenate([np.zeros((1, 3)), np.cumsum(moments, axis=0)])
 
 
-def machines(labels_N: Indices) -> Machines:
+def one_vs_rest_svms(labels_N: Indices) -> SVMs:
     """Return the costs of liblinear for class_weight="balanced": inverse class frequencies, and 1 for the rest."""
     count_V = np.bincount(labels_N)
     weight_V = _COST * len(labels_N) / (len(count_V) * count_V)
     if len(count_V) == 2:
-        return Machines(np.array([1]), weight_V[1:], weight_V[:1])
-    return Machines(np.arange(len(count_V)), weight_V, np.full(len(count_V), _COST))
+        return SVMs(np.array([1]), weight_V[1:], weight_V[:1])
+    return SVMs(np.arange(len(count_V)), weight_V, np.full(len(count_V), _COST))
 
 
 def wrong_side(column: Column, positive_V: Indices, line_V2: Floats, *, own: bool) -> Floats:
@@ -70,15 +70,15 @@ def wrong_side(column: Column, positive_V: Indices, line_V2: Floats, *, own: boo
     with np.errstate(over="ignore"):
         limit = ((1.0 if own else -1.0) - offset) / slope
     below = (slope > 0) == own  # True if the rows before the limit are on the wrong side
-    place = np.where(below, np.searchsorted(column.values, limit), np.searchsorted(column.values, limit, side="right"))
-    low, high = np.where(below, 0, place), np.where(below, place, len(column.values))
+    index = np.where(below, np.searchsorted(column.values, limit), np.searchsorted(column.values, limit, side="right"))
+    low, high = np.where(below, 0, index), np.where(below, index, len(column.values))
     steps = positive_V * (len(column.values) + 1)
     inside = np.searchsorted(column.keys, steps + high), np.searchsorted(column.keys, steps + low)
     of_class = column.below_keys[inside[0]] - column.below_keys[inside[1]]
     return of_class if own else column.below[high] - column.below[low] - of_class
 
 
-def _objective(line_V2: Floats, inside_V3: Floats, outside_V3: Floats, costs: Machines) -> Floats:
+def _objective(line_V2: Floats, inside_V3: Floats, outside_V3: Floats, costs: SVMs) -> Floats:
     slope, offset = line_V2.T
     loss = np.zeros(len(slope))
     for (count, first, second), cost, sign in ((inside_V3.T, costs.cost_in, 1), (outside_V3.T, costs.cost_out, -1)):
@@ -87,7 +87,7 @@ def _objective(line_V2: Floats, inside_V3: Floats, outside_V3: Floats, costs: Ma
     return loss + (slope**2 + offset**2) / 2
 
 
-def fit_lines(column: Column, costs: Machines, *, steps: int = 50) -> Floats:
+def fit_svms(column: Column, costs: SVMs, *, steps: int = 50) -> Floats:
     """Return slope and offset [V, 2] of every SVM: squared hinge loss, both regularised, as in liblinear."""
     line = np.zeros((len(costs.positive), 2))
     best = np.full(len(line), np.inf)
@@ -105,7 +105,7 @@ def fit_lines(column: Column, costs: Machines, *, steps: int = 50) -> Floats:
     return line
 
 
-def _newton(inside_V3: Floats, outside_V3: Floats, costs: Machines) -> Floats:
+def _newton(inside_V3: Floats, outside_V3: Floats, costs: SVMs) -> Floats:
     """Return the optimum for unchanged rows on the wrong side."""
     cost_in, cost_out = 2 * costs.cost_in[:, None], 2 * costs.cost_out[:, None]
     count, first, second = (cost_in * inside_V3 + cost_out * outside_V3).T
@@ -130,8 +130,8 @@ def svm_accuracies(split: Split, k: int) -> Floats:
     test_rows, test_labels = classes(split.test, k, like=split.train)
     if not len(test_rows):
         return np.zeros(split.train.codes.shape[1])
-    costs = machines(labels)
-    lines = (fit_lines(sort_column(code_N, labels), costs) for code_N in split.train.codes[rows].T)
+    costs = one_vs_rest_svms(labels)
+    lines = (fit_svms(sort_column(code_N, labels), costs) for code_N in split.train.codes[rows].T)
     tested = zip(lines, split.test.codes[test_rows].T)
     return np.array([line_accuracy(line, code_M, test_labels) for line, code_M in tested])
 
@@ -143,8 +143,8 @@ def squared_correlations(table: MetricInputs, k: int) -> Floats:
     codes_nD = table.codes[rows] - table.codes[rows].mean(axis=0)
     variance_D = codes_nD.var(axis=0)
     shared_D = (codes_nD * factor_n[:, None]).mean(axis=0) ** 2
-    alive_D = variance_D > _LEAST_VARIANCE
-    return np.divide(shared_D, variance_D * factor_n.var(), out=np.zeros(len(shared_D)), where=alive_D)
+    varying_D = variance_D > _LEAST_VARIANCE
+    return np.divide(shared_D, variance_D * factor_n.var(), out=np.zeros(len(shared_D)), where=varying_D)
 
 
 def sap_matrix(codes: Array, factors: Array, *, flavour: str = "svm", **options: Any) -> Floats:
@@ -172,7 +172,7 @@ def sap_score(
 ) -> float:
     """Separated attribute predictability (Kumar et al. 2018, section 3, https://arxiv.org/abs/1711.00848), in 0..1.
 
-    Each single code predicts each factor: the accuracy is that of a linear SVM on the test rows, or the squared
+    Each single code predicts each factor. The accuracy is the test accuracy of a linear SVM, or the squared
     correlation for continuous factors (for all factors with flavour="r2"). The score is the difference between the best
     code and the second best, averaged over the factors.
     """

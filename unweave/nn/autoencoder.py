@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unweave.contract import Representation
 from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import build_networks
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.divergence import kl_standard, reparametrize
 
 
@@ -35,7 +35,7 @@ class AutoEncoder(nn.Module):
 
     def posterior(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and log-variance [B, Z] of q(z|x)."""
-        mean_BZ, logvar_BZ = at_least_single(self.encoder(x_BCHW)).chunk(2, dim=1)
+        mean_BZ, logvar_BZ = at_least_float32(self.encoder(x_BCHW)).chunk(2, dim=1)
         return mean_BZ, logvar_BZ
 
     def nll(self, x_BCHW: Tensor, z_BZ: Tensor) -> Tensor:

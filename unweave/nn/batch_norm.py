@@ -6,7 +6,7 @@ Shape letters: B batch, F features.
 import torch
 from torch import Tensor, nn
 
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 
 MOMENTUM = 0.1  # weight of the newest batch in the running averages
 SHARPNESS = 3.0  # initial gain of standardised logits, with which probabilities above 0.999 are possible
@@ -24,14 +24,14 @@ class BatchNorm(nn.Module):
 
     def batch(self, x_BF: Tensor) -> tuple[Tensor, State]:
         """Normalise with the moments of the batch; return the features and the new running averages."""
-        x_BF = at_least_single(x_BF)
+        x_BF = at_least_float32(x_BF)
         mean_F, var_F = x_BF.mean(0), x_BF.var(0, correction=0)
         state = {"mean_F": self.mean_F.lerp(mean_F, MOMENTUM), "var_F": self.var_F.lerp(var_F, MOMENTUM)}
         return self._scaled(x_BF, mean_F, var_F), {name: value.detach() for name, value in state.items()}
 
     def forward(self, x_BF: Tensor) -> Tensor:
         """Normalise with the running averages, so that images do not depend on each other."""
-        return self._scaled(at_least_single(x_BF), self.mean_F, self.var_F)
+        return self._scaled(at_least_float32(x_BF), self.mean_F, self.var_F)
 
     def _scaled(self, x_BF: Tensor, mean_F: Tensor, var_F: Tensor) -> Tensor:
         x_BF = (x_BF - mean_F) * (var_F + 1e-5).rsqrt() * self.gain_F
@@ -77,7 +77,7 @@ class BatchNormEncoder(nn.Module):
         half = x.shape[1] // 2
         style, logits, rest = x.split([half - self.classes, self.classes, x.shape[1] - half], dim=1)
         parts = [_normed(self.style, "style", style, state), _normed(self.last, "last", logits, state), rest]
-        return torch.cat([at_least_single(part) for part in parts], 1)
+        return torch.cat([at_least_float32(part) for part in parts], 1)
 
 
 def _normed(norm: BatchNorm | None, name: str, x_BF: Tensor, state: State | None) -> Tensor:

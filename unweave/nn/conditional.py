@@ -16,7 +16,7 @@ from unweave.errors import check_integer, invalid
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import Shape, build_networks, init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.divergence import kl_standard, log_gaussian, reparametrize
 from unweave.ops.partial_labels import binary_sample, marginal_bound, one_hot
 
@@ -32,7 +32,7 @@ class LabelPass(NamedTuple):
     cross_B: Tensor  # -log q(y|x) of the labelled observations
     correct_B: Tensor  # 1 if their most probable class is the label
     recon_B: tuple[Tensor, Tensor]  # -log p(x|y, z) of labelled and, averaged over q(y|x), of unlabelled observations
-    kl_B: tuple[Tensor, Tensor]  # KL(q(z|x, y) || p(z)), likewise
+    kl_B: tuple[Tensor, Tensor]  # KL(q(z|x, y) || p(z)) of the same observations
 
 
 def class_count(data: DataInfo) -> int:
@@ -56,7 +56,7 @@ class ClassEncoder(nn.Module):
     def forward(self, x: Tensor, y_BNY: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and log-variance [B, N, Z] for each of N classes; features of x are computed once."""
         hidden_BNF = F.softplus(self.trunk(x).unsqueeze(1) + self.label(y_BNY))
-        mean_BNZ, logvar_BNZ = at_least_single(self.head(hidden_BNF)).chunk(2, dim=2)
+        mean_BNZ, logvar_BNZ = at_least_float32(self.head(hidden_BNF)).chunk(2, dim=2)
         return mean_BNZ, logvar_BNZ
 
 
@@ -75,7 +75,7 @@ class ConditionalAutoEncoder(nn.Module):
 
     def log_classes(self, x: Tensor) -> Tensor:
         """Return log q(y|x) [B, Y]."""
-        return at_least_single(self.classifier(x)).log_softmax(1)
+        return at_least_float32(self.classifier(x)).log_softmax(1)
 
     def terms(self, x: Tensor, y_BNY: Tensor, eps_BZ: Tensor) -> tuple[Tensor, Tensor]:
         """Return -log p(x|y, z) and KL(q(z|x, y) || p(z)), both [B, N], for each of N classes with equal noise."""
@@ -90,7 +90,7 @@ class ConditionalAutoEncoder(nn.Module):
         eye_YY = torch.eye(self.classes, dtype=like_BY.dtype, device=like_BY.device)
         return eye_YY.expand(like_BY.shape[0], -1, -1)
 
-    def code(self, x: Tensor) -> Tensor:
+    def encode(self, x: Tensor) -> Tensor:
         """Return codes [B, Z + Y]: the mean of z under q(y|x) q(z|x, y), then q(y|x)."""
         q_BY = self.log_classes(x).exp()
         mean_BYZ, _ = self.encoder(x, self.every_class(q_BY))
@@ -123,11 +123,11 @@ def label_pass(
     )
 
 
-def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_norm: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return eq. 9 divided by the size of the data set, and what to log. `weight_norm` is -log p(weights).
+def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_nll: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return eq. 9 divided by the size of the data set, and the logged quantities.
 
-    The means of the labelled and the unlabelled batch are weighted by the shares of labelled and unlabelled data. The
-    paper's weight of the classifier's loss, alpha N, is alpha here.
+    `weight_nll` is -log p(weights). The means of the labelled and the unlabelled batch are weighted by the shares
+    of labelled and unlabelled data. The paper's weight of the classifier's loss, alpha N, is alpha here.
     """
     share = data.labelled / data.size
 
@@ -135,13 +135,13 @@ def m2_objective(p: LabelPass, data: DataInfo, alpha: Tensor, weight_norm: Tenso
         return share * labelled_B.mean() + (1.0 - share) * unlabelled_B.mean()
 
     cross = p.cross_B.mean()
-    loss = weighted(p.labelled_B, p.unlabelled_B) + alpha * cross + weight_norm / data.size
+    loss = weighted(p.labelled_B, p.unlabelled_B) + alpha * cross + weight_nll / data.size
     logs = {"loss": loss, "recon": weighted(*p.recon_B), "kl": weighted(*p.kl_B), "labelled": p.labelled_B.mean()}
     logs |= {"unlabelled": p.unlabelled_B.mean(), "cross_entropy": cross, "accuracy": p.correct_B.mean()}
     return loss, logs
 
 
-def half_square(module: nn.Module) -> Tensor:
+def half_squared_norm(module: nn.Module) -> Tensor:
     """Return half the squared norm of all weights: -log of a standard normal prior, up to a constant."""
     return 0.5 * sum(parameter.square().sum() for parameter in module.parameters())  # type: ignore[return-value]
 
@@ -152,7 +152,7 @@ def image_noise(shape: Shape, binarize: bool) -> dict[str, Noise]:
 
 
 def image_loss(autoencoder: AutoEncoder, x: Tensor, noise: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
-    """Return what to log of that VAE, also the loss, and the KL of each latent in nats.
+    """Return the logged quantities of that VAE, including the loss, and the KL of each latent in nats.
 
     If there is noise for pixels, the loss is that of binary samples of x.
     """
@@ -198,7 +198,7 @@ class UsedCode(nn.Module):
 
     def forward(self, code_BZ: Tensor, output: Tensor) -> Tensor:
         """Return -log p(code) [B]; the output is mean and log-variance, concatenated."""
-        mean_BZ, logvar_BZ = at_least_single(output).chunk(2, dim=1)
+        mean_BZ, logvar_BZ = at_least_float32(output).chunk(2, dim=1)
         return -(self.used_Z * log_gaussian(code_BZ, mean_BZ, logvar_BZ)).sum(1)
 
 

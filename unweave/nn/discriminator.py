@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unweave.errors import check_integer
 from unweave.nn.networks import init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.density_ratio import GENERATOR_LOSSES, discriminator_loss
 
 
@@ -28,7 +28,7 @@ class Discriminator(nn.Module):
 
     def forward(self, z_BZ: Tensor) -> Tensor:
         """Return the logits [B, 2] of the first distribution (the codes) and of the second one."""
-        return at_least_single(self.layers(z_BZ))
+        return at_least_float32(self.layers(z_BZ))
 
 
 def log_ratio(discriminator: nn.Module, z_BZ: Tensor) -> Tensor:

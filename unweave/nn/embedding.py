@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from unweave.contract import Representation
 from unweave.nn.networks import build_networks, init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 
 
 class Embedding(nn.Module):
@@ -25,7 +25,7 @@ class Embedding(nn.Module):
         self.encoder = nn.Sequential(*body, head)
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
-        z_BZ = at_least_single(self.encoder(x_BCHW))
+        z_BZ = at_least_float32(self.encoder(x_BCHW))
         return F.normalize(z_BZ, dim=1) if self.sphere else z_BZ
 
     def representation(self) -> Representation:

@@ -20,7 +20,7 @@ from unweave.errors import UserError, check_choice
 from unweave.nn.graphical_spec import IMAGE, GraphicalModelSpec, Variable
 from unweave.nn.likelihoods import find_likelihood
 from unweave.nn.networks import Shape, build_networks, init_weights
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.divergence import kl_gaussians, log_gaussian, reparametrize
 from unweave.ops.partial_labels import one_hot
 from unweave.ops.relaxed import straight_through
@@ -29,7 +29,7 @@ FEATURES, HIDDEN = 256, 128
 MOST_STATES = 256  # the decoder runs once for each joint state
 
 
-class Noise(NamedTuple):
+class GraphNoise(NamedTuple):
     """Random numbers of one pass."""
 
     eps_SBD: Tensor | None  # for Gaussian variables
@@ -72,7 +72,7 @@ class Conditional(nn.Module):
 
     def forward(self, values: Mapping[str, Tensor]) -> Tensor:
         hidden = [_by_rows(layer, values[name]) for name, layer in zip(self.parents, self.inputs, strict=True)]
-        return at_least_single(_by_rows(self.output, sum(hidden[1:], hidden[0]).relu()))
+        return at_least_float32(_by_rows(self.output, sum(hidden[1:], hidden[0]).relu()))
 
 
 def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ def _by_rows(layer: nn.Module, values: Tensor) -> Tensor:
     return layer(values.flatten(0, -2)).unflatten(0, values.shape[:-1])
 
 
-class GraphModel(nn.Module):
+class GraphicalModel(nn.Module):
     """The factors of q and p, an image encoder for q and an image decoder for p(x|...)."""
 
     def __init__(self, graph: GraphicalModelSpec, shape: Shape, net: str, likelihood: str, discrete: str) -> None:
@@ -103,7 +103,7 @@ class GraphModel(nn.Module):
         priors = {v.name: {n: sizes[n] for n in v.decoder} for v in graph.variables if v.decoder}
         self.p = nn.ModuleDict({f"p_{n}": Conditional(p, outputs[n]) for n, p in priors.items()})
 
-    def forward(self, x_BCHW: Tensor, labels_BL: Tensor, samples: int, noise: Noise) -> Estimate:
+    def forward(self, x_BCHW: Tensor, labels_BL: Tensor, samples: int, noise: GraphNoise) -> Estimate:
         """Self-normalised importance sampling of q(unobserved|x, observed); a label of -1 is unobserved."""
         given = self._given(x_BCHW)
         drawn = self._draw(given, labels_BL, samples, noise)
@@ -115,7 +115,7 @@ class GraphModel(nn.Module):
         predicted = [means[v.name].argmax(1).expand(x_BCHW.shape[0]) for v in self.graph.labelled]
         return Estimate((weight * nll).sum((0, 1)), (weight * kl).sum((0, 1)), log_w_B, torch.stack(predicted, 1))
 
-    def _draw(self, given: dict[str, Tensor], labels_BL: Tensor, samples: int, noise: Noise) -> _Drawn:
+    def _draw(self, given: dict[str, Tensor], labels_BL: Tensor, samples: int, noise: GraphNoise) -> _Drawn:
         """Set every variable, after its parents: observed, enumerated, or drawn from q."""
         values = {name: value[None, None] for name, value in given.items()}
         zero = values[""].new_zeros(samples, self.states, len(labels_BL))
@@ -130,7 +130,7 @@ class GraphModel(nn.Module):
                 values[v.name] = reparametrize(mean, logvar, eps_SBD)
         return drawn
 
-    def _draw_class(self, v: Variable, log_q: Tensor, labels_BL: Tensor, noise: Noise, drawn: _Drawn) -> _Drawn:
+    def _draw_class(self, v: Variable, log_q: Tensor, labels_BL: Tensor, noise: GraphNoise, drawn: _Drawn) -> _Drawn:
         """Set a categorical variable. If it is observed, all its states are the label, with equal weights."""
         free = self._state(v, log_q) if self.enumerated else self._sample(v, log_q, noise)
         if v.label is None:
@@ -152,7 +152,7 @@ class GraphModel(nn.Module):
         class_K = torch.arange(self.states, device=log_q.device) // step % v.size
         return one_hot(class_K, log_q[0, 0])[None, :, None]
 
-    def _sample(self, v: Variable, log_q: Tensor, noise: Noise) -> Tensor:
+    def _sample(self, v: Variable, log_q: Tensor, noise: GraphNoise) -> Tensor:
         uniform_SBN = noise.uniform_SBN[..., self.classes[v.name]].unsqueeze(1)  # type: ignore[index]
         return straight_through(log_q, uniform_SBN, noise.temperature)
 
@@ -181,7 +181,7 @@ class GraphModel(nn.Module):
 
     def _given(self, x_BCHW: Tensor) -> dict[str, Tensor]:
         """Return the inputs of q: the features of the image, and a constant."""
-        features_BF = at_least_single(self.encoder(x_BCHW)).relu()
+        features_BF = at_least_float32(self.encoder(x_BCHW)).relu()
         return {IMAGE: features_BF, "": features_BF.new_ones(1, 1)}
 
     def encode(self, x_BCHW: Tensor, labels_BL: Tensor | None = None) -> Tensor:

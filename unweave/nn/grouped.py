@@ -30,7 +30,7 @@ def content_size(content: int, latents: int) -> int:
 
 
 def group_posterior(autoencoder: AutoEncoder, images_BGCHW: Tensor, content: int, aggregate: Aggregate) -> Gaussian:
-    """Return mean and log-variance [B, G, Z] of each member; the content is that of the whole group."""
+    """Return mean and log-variance [B, G, Z] of each member; all members of a group have equal content."""
     own = autoencoder.posterior(images_BGCHW.flatten(0, 1))
     mean_BGZ, logvar_BGZ = (part.unflatten(0, images_BGCHW.shape[:2]) for part in own)
     group = aggregate(mean_BGZ[..., :content], logvar_BGZ[..., :content], 1)
@@ -55,7 +55,7 @@ def group_pass(
 
 
 def group_loss(p: GroupPass, beta: Tensor, *, per_member: bool) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss per member, and what to log; the content counts once per group, or once per member."""
+    """Return the loss per member and the logged quantities; the content counts once per group or once per member."""
     recon, content_kl, style_kl = p.nll_BG.mean(), p.content_kl_B.mean(), p.style_kl_BG.mean()
     weight = 1.0 if per_member else 1.0 / p.nll_BG.shape[1]
     kl = style_kl + weight * content_kl

@@ -1,4 +1,4 @@
-"""An encoder with two heads: a class y by softmax and a style z, each drawn to a prior by its own discriminator.
+"""An encoder with two heads: a class y by softmax and a style z, each matched with a prior by its own discriminator.
 
 The heads are the first half of the encoder's outputs, style before class. The second half, which contains the variances
 of a variational encoder, is not used.
@@ -15,7 +15,7 @@ from unweave.contract import Noise, Out, normal, uniform
 from unweave.nn.autoencoder import AutoEncoder
 from unweave.nn.batch_norm import BatchNormEncoder, State
 from unweave.nn.discriminator import adversarial_losses
-from unweave.nn.precision import at_least_single
+from unweave.nn.precision import at_least_float32
 from unweave.ops.partial_labels import cross_entropy, zero_one_loss
 from unweave.ops.priors import one_hot_sample
 
@@ -47,7 +47,7 @@ def batch_heads(autoencoder: AutoEncoder, x_BCHW: Tensor, classes: int) -> tuple
     """Return style and class of a training batch, and the new running averages of its encoder."""
     assert isinstance(autoencoder.encoder, BatchNormEncoder)
     outputs, state = autoencoder.encoder.batch(x_BCHW, "autoencoder.encoder")
-    return _split(at_least_single(outputs).chunk(2, dim=1)[0], classes), state
+    return _split(at_least_float32(outputs).chunk(2, dim=1)[0], classes), state
 
 
 def _split(both: Tensor, classes: int) -> Heads:

@@ -46,7 +46,7 @@ def pair_pass(
 
 
 def pair_loss(p: PairPass, beta: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss per image, and what to log."""
+    """Return the loss per image and the logged quantities."""
     recon, kl = p.nll_2B.mean(), p.kl_2BZ.sum(1).mean()
     loss = recon + beta * kl
     return loss, {"loss": loss, "recon": recon, "kl": kl, "shared": p.shared_BZ.float().sum(1).mean()}

@@ -9,7 +9,8 @@ from unweave.nn.networks import NETWORKS
 Latents = Annotated[int, Setting("size of the code")]
 StyleLatents = Annotated[int, Setting("size of the style")]
 Net = Annotated[str, Setting(f"encoder and decoder: {', '.join(NETWORKS)}")]
-LikelihoodName = Annotated[str, Setting(f"distribution of an image given its code: {', '.join(LIKELIHOODS)}")]
+_LIKELIHOODS = ", ".join(f"{name} ({likelihood.help})" for name, likelihood in LIKELIHOODS.items())
+LikelihoodName = Annotated[str, Setting(f"distribution of an image given its code: {_LIKELIHOODS}")]
 Content = Annotated[int, Setting("number of latents that are content, the first ones; 0 is half of them")]
 PerMember = Annotated[bool, Setting("count the KL of the content once per member instead of once per group")]
 KnownCount = Annotated[bool, Setting("use the number of changed factors of each pair")]

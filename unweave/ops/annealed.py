@@ -16,7 +16,7 @@ from torch import Tensor
 from unweave.ops.noise import fold, random_normal, random_uniform
 
 LogFactor = Callable[[Tensor], Tensor]  # log f [B] at the positions [B, Z] of the chains
-ACCEPTED = 0.65  # acceptance rate at which Hamiltonian Monte Carlo is most efficient
+TARGET_ACCEPTANCE = 0.65  # acceptance rate at which Hamiltonian Monte Carlo is most efficient
 
 
 class _Position(NamedTuple):
@@ -33,20 +33,26 @@ def temperatures(count: int) -> Tensor:
 
 
 def annealed_log_weights(
-    log_factor: LogFactor, shape: tuple[int, int], key: Tensor, *, steps: int = 200, leaps: int = 5, stride: float = 0.1
+    log_factor: LogFactor,
+    shape: tuple[int, int],
+    key: Tensor,
+    *,
+    steps: int = 200,
+    leapfrog_steps: int = 5,
+    step_size: float = 0.1,
 ) -> Tensor:
     """Return log-weights [B]: the mean of their exponentials estimates E[f(z)] for z ~ N(0, I).
 
-    Each chain may have its own f. Each of the `steps` temperatures has one transition of `leaps` leapfrog steps. Their
-    size, initially `stride`, is adapted to the acceptance rate of all chains; adapting it per chain would bias weights.
+    Each chain may have its own f. Each of the `steps` temperatures has one transition. The size of its leapfrog steps,
+    initially `step_size`, is adapted to the acceptance rate of all chains; adapting it per chain would bias weights.
     """
     position = _position(log_factor, random_normal(fold(key, "start"), shape))
-    weight_B, leap = torch.zeros_like(position.factor_B), torch.full_like(position.factor_B[0], stride)
+    weight_B, size = torch.zeros_like(position.factor_B), torch.full_like(position.factor_B[0], step_size)
     betas = temperatures(steps).tolist()
     for step in range(1, steps + 1):
         weight_B = weight_B + (betas[step] - betas[step - 1]) * position.factor_B
-        position, accepted_B = _move(log_factor, position, betas[step], leap, leaps, fold(key, step))
-        leap = leap * torch.exp(0.2 * (accepted_B.to(leap.dtype).mean() - ACCEPTED))
+        position, accepted_B = _transition(log_factor, position, betas[step], size, leapfrog_steps, fold(key, step))
+        size = size * torch.exp(0.2 * (accepted_B.to(size.dtype).mean() - TARGET_ACCEPTANCE))
     return weight_B
 
 
@@ -58,16 +64,16 @@ def _position(log_factor: LogFactor, z_BZ: Tensor) -> _Position:
     return _Position(z_BZ.detach(), factor_B.detach(), gradient_BZ)
 
 
-def _move(
-    log_factor: LogFactor, position: _Position, beta: float, leap: Tensor, leaps: int, key: Tensor
+def _transition(
+    log_factor: LogFactor, position: _Position, beta: float, size: Tensor, leapfrog_steps: int, key: Tensor
 ) -> tuple[_Position, Tensor]:
     """Run one Hamiltonian transition that leaves N(z; 0, I) f(z)^beta invariant; return which chains accepted it."""
     momentum_BZ = random_normal(fold(key, "speed"), tuple(position.z_BZ.shape))
     energy_B, end = _energy(position, momentum_BZ, beta), position
-    for _ in range(leaps):
-        momentum_BZ = momentum_BZ + 0.5 * leap * (beta * end.gradient_BZ - end.z_BZ)
-        end = _position(log_factor, end.z_BZ + leap * momentum_BZ)
-        momentum_BZ = momentum_BZ + 0.5 * leap * (beta * end.gradient_BZ - end.z_BZ)
+    for _ in range(leapfrog_steps):
+        momentum_BZ = momentum_BZ + 0.5 * size * (beta * end.gradient_BZ - end.z_BZ)
+        end = _position(log_factor, end.z_BZ + size * momentum_BZ)
+        momentum_BZ = momentum_BZ + 0.5 * size * (beta * end.gradient_BZ - end.z_BZ)
     gain_B = energy_B - _energy(end, momentum_BZ, beta)
     accepted_B = random_uniform(fold(key, "take"), (len(gain_B),)) < torch.exp(gain_B)  # False for NaN
     kept = [

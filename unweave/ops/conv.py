@@ -25,7 +25,7 @@ def im2col(x_BHWC: Tensor, k: int) -> Tensor:
     return windows.permute(0, 1, 2, 4, 5, 3).reshape(batch, height // 2, width // 2, k * k * channels)
 
 
-def _spread(y: Tensor, axis: int) -> Tensor:
+def _overlap_add(y: Tensor, axis: int) -> Tensor:
     """Sum overlapping taps along one axis with n positions and 4 taps each, the next axis; return them as [n, 2]."""
     inner = y.narrow(axis + 1, 1, 2)  # position m: taps 1, 2 are at 2m, 2m + 1
     n = y.shape[axis]
@@ -41,7 +41,7 @@ def col2im(y_Bhwt: Tensor, k: int) -> Tensor:
     batch, h, w, taps = y_Bhwt.shape
     y = y_Bhwt.reshape(batch, h, w, k, k, taps // (k * k)).permute(0, 1, 3, 2, 4, 5)  # [B, h, k, w, k, C]
     if k == 4:
-        y = _spread(_spread(y, 3), 1)
+        y = _overlap_add(_overlap_add(y, 3), 1)
     return y.reshape(batch, 2 * h, 2 * w, taps // (k * k))
 
 

@@ -1,4 +1,7 @@
-"""Moment penalties on the inferred prior (Kumar et al. 2018)."""
+"""Penalties on the moments of the posterior means or the inferred prior (Kumar et al. 2018).
+
+Shape letters: B batch, Z latents.
+"""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Bounds and losses of observations of which some have a class label.
+"""Bounds and losses for observations with and without a class label.
 
 Shape letters: B batch, Y classes.
 """

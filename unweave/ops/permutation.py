@@ -35,10 +35,10 @@ def permute_blocks(z_BZ: Tensor, keys_B: Tensor, level: str, content: int) -> Te
     """
     batch, latents = z_BZ.shape
     block_Z = level_blocks(level, content, latents, z_BZ.device)
-    # The number of blocks is that of the codes of which a sample is composed.
+    # Each block of a sample comes from a different code.
     blocks = {"inter": 2, "inter_intra_one": 1 + latents - content, "inter_intra_all": latents}[level]
     if batch < blocks:
         raise invalid("batch", batch, f"at least {blocks}, the number of blocks of level '{level}'")
-    place_B = torch.arange(batch, device=z_BZ.device)
-    source_BZ = (place_B.unsqueeze(1) + block_Z) % batch
+    index_B = torch.arange(batch, device=z_BZ.device)
+    source_BZ = (index_B.unsqueeze(1) + block_Z) % batch
     return z_BZ.gather(0, keys_B.argsort(0)[source_BZ])

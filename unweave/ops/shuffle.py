@@ -11,7 +11,7 @@ from unweave.ops.noise import fold, random_bits, scale_bits
 _ROUNDS = 24
 
 
-def permuted(key: Tensor, place: Tensor, size: Tensor | int) -> Tensor:
+def permuted(key: Tensor, position: Tensor, size: Tensor | int) -> Tensor:
     """Apply a pseudo-random permutation of 0..size-1 to positions; key and size may differ between them.
 
     The swap-or-not shuffle (Hoang, Morris & Rogaway 2012): every round pairs each position with another one, and a hash
@@ -22,10 +22,10 @@ def permuted(key: Tensor, place: Tensor, size: Tensor | int) -> Tensor:
     sums, slopes, offsets = turns.split(_ROUNDS, dim=-1)
     sums = scale_bits(sums, size[..., None] if isinstance(size, Tensor) else size)
     for total, slope, offset in zip(*(part.unbind(-1) for part in (sums, slopes | 1, offsets)), strict=True):
-        partner = (total - place) % size
-        swap = torch.maximum(place, partner) * slope + offset < 0
-        place = torch.where(swap, partner, place)
-    return place
+        partner = (total - position) % size
+        swap = torch.maximum(position, partner) * slope + offset < 0
+        position = torch.where(swap, partner, position)
+    return position
 
 
 def ranks(draw_BM: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def ranks(draw_BM: Tensor) -> Tensor:
     return ((other < mine) | ((other == mine) & earlier_MM)).sum(-1)
 
 
-def without_repetition(key: Tensor, size_B: Tensor, count: int) -> Tensor:
+def sample_without_replacement(key: Tensor, size_B: Tensor, count: int) -> Tensor:
     """Return `count` different numbers of 0..size-1 for each row [B, S], in random order; size at least `count`.
 
     Floyd's algorithm: the range of each draw is one number larger than the last, and that number replaces a repeated

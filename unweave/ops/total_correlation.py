@@ -13,7 +13,7 @@ from unweave.errors import check_integer
 from unweave.ops.divergence import log_gaussian
 
 
-class Aggregate(NamedTuple):
+class LogDensities(NamedTuple):
     """Log-densities [B] of each sample under q(z), the product of q(z_j), and its own posterior."""
 
     log_joint: Tensor
@@ -36,7 +36,7 @@ def stratified_weights(batch: int, size: int, device: torch.device) -> Tensor:
     return torch.where(column == row.unsqueeze(1), 1.0 / size, weights)
 
 
-def aggregate_posterior(z_BZ: Tensor, mean_BZ: Tensor, logvar_BZ: Tensor, *, size: int, estimator: str) -> Aggregate:
+def aggregate_posterior(z_BZ: Tensor, mean_BZ: Tensor, logvar_BZ: Tensor, *, size: int, estimator: str) -> LogDensities:
     """Return log-densities under the aggregate posterior of a data set of `size` observations.
 
     With the estimator "mws" every weight is 1/(N B), with "mss" those of `stratified_weights` are used.
@@ -50,7 +50,7 @@ def aggregate_posterior(z_BZ: Tensor, mean_BZ: Tensor, logvar_BZ: Tensor, *, siz
     # Each density is weighted once: after the sum over latents for q(z), per latent for q(z_j).
     log_joint_B = torch.logsumexp(log_w_BB + log_q_BBZ.sum(2), dim=1)
     log_product_B = torch.logsumexp(log_w_BB.unsqueeze(2) + log_q_BBZ, dim=1).sum(1)
-    return Aggregate(log_joint_B, log_product_B, log_gaussian(z_BZ, mean_BZ, logvar_BZ).sum(1))
+    return LogDensities(log_joint_B, log_product_B, log_gaussian(z_BZ, mean_BZ, logvar_BZ).sum(1))
 
 
 def permute_latents(z_BZ: Tensor, keys_BZ: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from unweave.data import Dataset
 from unweave.evaluation.classification import class_error
 from unweave.metrics import cluster_error
 from unweave.model import TrainedModel
-from unweave.studies.study import COMPARED, DIGITS, TESTED, Published, Row, RunSpec, Study, base_name, held_out_data
+from unweave.studies.study import DIGITS, MNIST_SETS, NOTES, Published, Row, RunSpec, Study, base_name, held_out_data
 
 HUNDRED, THOUSAND = "labels(n=100, balanced=True)", "labels(n=1000, balanced=True)"
 LABELS = {HUNDRED: "100 labels", THOUSAND: "1000 labels", "labels()": "all labels"}
@@ -29,7 +29,7 @@ SMALL: tuple[RunSpec, ...] = ({**SEMI, "supervision": HUNDRED}, {**CLUSTER, "clu
 NET: RunSpec = {"net": "makhzani", "likelihood": "gaussian"}
 FULL: RunSpec = {"steps": 150_000, "batch": 100, "lr": "linear(5e-4, 0, 150000)", "log_every": 1000}
 SHORTER: RunSpec = {"steps": 60_000, "lr": "linear(5e-4, 0, 60000)"}  # for rows without a published mean
-DESCENT: RunSpec = {  # the optimizer of the paper, better than Adam with few labels
+SGD: RunSpec = {  # the optimizer of the paper, better than Adam with few labels
     "steps": 450_000,
     "optimizer": "sgd",
     "lr": "x linear(1, 0, 150000, 300000)",
@@ -41,13 +41,13 @@ QUICK: RunSpec = {"steps": 400, "batch": 64, "lr": 5e-4}
 
 def runs(scale: str) -> list[RunSpec]:
     quick = scale == "quick"
-    sets, models, seeds = ((DIGITS,), SMALL, 2) if quick else (TESTED, MODELS, 5)
+    sets, models, seeds = ((DIGITS,), SMALL, 2) if quick else (MNIST_SETS, MODELS, 5)
     found = [{**model, "data": data, **NET} for data in sets for model in models]
     return [{**run, **(QUICK if quick else _training(run)), "seed": seed} for run in found for seed in range(seeds)]
 
 
 def _training(run: RunSpec) -> RunSpec:
-    mnist = {"aae_semi": DESCENT, "aae_reduce": SHORTER}.get(run["method"], {})
+    mnist = {"aae_semi": SGD, "aae_reduce": SHORTER}.get(run["method"], {})
     return {**FULL, **(mnist if base_name(run["data"]) == "mnist" else SHORTER)}
 
 
@@ -93,7 +93,8 @@ ERRORS = {  # mean, provenance, source
     "aae_cluster on mnist, 16 clusters": (9.55, "second-hand", f"{CLUSTERED}, ±2.05 as printed there"),
     "aae_cluster on mnist, 30 clusters": (4.10, "second-hand", f"{CLUSTERED}, ±1.13 as printed there"),
 }
-DRAWN = {"100 labels": 6.08, "1000 labels": 4.20, "20 clusters": 13.95}  # aae_reduce, of the single model in a figure
+# Of aae_reduce: the single model in a figure.
+FROM_FIGURE = {"100 labels": 6.08, "1000 labels": 4.20, "20 clusters": 13.95}
 
 STUDY = Study(
     name="makhzani2015",
@@ -106,7 +107,7 @@ STUDY = Study(
         *(Published(name, "error", mean, "mean", known, source) for name, (mean, known, source) in ERRORS.items()),
         *(
             Published(f"aae_reduce on mnist, {setting}", "error", value, "one model", "recalled", "a figure's caption")
-            for setting, value in DRAWN.items()
+            for setting, value in FROM_FIGURE.items()
         ),
     ),
     extra=error,
@@ -119,6 +120,6 @@ STUDY = Study(
         "full, all others: Adam at a learning rate decreasing from 0.0005 to 0; 150,000 steps of 100 images for "
         "aae_cluster on MNIST (250 epochs; the paper has 1,500, recalled), 60,000 for aae_reduce and on "
         "Fashion-MNIST, for which there are no published numbers. Gradient descent is not better for aae_cluster",
-        *COMPARED,
+        *NOTES,
     ),
 )

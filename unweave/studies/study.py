@@ -19,9 +19,9 @@ PROVENANCE = {
 }
 RunSpec = dict[str, Any]  # the keywords of `train`
 # Data sets with test data (see `held_out_data`); the digits need no download.
-TESTED = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
+MNIST_SETS = tuple(f"{name}(part='train', size=28)" for name in ("mnist", "fashion_mnist"))
 DIGITS = "split(data='digits(size=16)', part='train', fraction=0.75)"
-COMPARED = (  # notes of the studies that compare test errors
+NOTES = (  # notes of the studies that compare test errors
     "our settings were selected by the error on the test images of MNIST, so our results there are slightly "
     "optimistic; Fashion-MNIST uses the settings selected on MNIST",
     "quick: another data set, 1,797 digits of 16 x 16 pixels, a quarter of which are test images, and too few "

@@ -22,19 +22,19 @@ def read_scores(study: Study, paths: Sequence[str | Path]) -> pd.DataFrame:
     filled = [frame.assign(_from=str(path)) for path in paths if len(frame := _read(study, Path(path)))]
     if not filled:
         raise invalid("scores", str(paths[0]), "a table with runs")
-    whole = pd.concat(filled, ignore_index=True)
-    scales = list(dict.fromkeys(whole["scale"]))
+    joined = pd.concat(filled, ignore_index=True)
+    scales = list(dict.fromkeys(joined["scale"]))
     if len(scales) > 1:
-        first, other = (whole.loc[whole["scale"] == scale, "_from"].iloc[0] for scale in scales[:2])
+        first, other = (joined.loc[joined["scale"] == scale, "_from"].iloc[0] for scale in scales[:2])
         hint = f"'{first}' is of scale '{scales[0]}' and '{other}' of '{scales[1]}'"
         raise invalid("scores", other, "files of one scale", hint=hint)
-    numeric = [n for n in whole.columns if pd.api.types.is_numeric_dtype(whole[n]) and n not in TIMES]
-    for run, same in whole.groupby("run"):
+    numeric = [n for n in joined.columns if pd.api.types.is_numeric_dtype(joined[n]) and n not in TIMES]
+    for run, same in joined.groupby("run"):
         first = same[numeric].iloc[0]
         if any(not np.allclose(row, first, equal_nan=True) for _, row in same[numeric].iterrows()):
             files = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
             raise invalid("scores", files, "files that agree", hint=f"run '{run}' has different scores in them")
-    return whole.drop_duplicates("run", ignore_index=True).drop(columns="_from")
+    return joined.drop_duplicates("run", ignore_index=True).drop(columns="_from")
 
 
 def _read(study: Study, path: Path) -> pd.DataFrame:
@@ -72,8 +72,8 @@ class TableRow(NamedTuple):
 
 def table_rows(study: Study, frame: pd.DataFrame) -> list[TableRow]:
     """Return the rows in the order of the study: each family with several settings, and each setting."""
-    places = [study.row(run) for scale in reversed(SCALES) for run in study.runs(scale)]
-    order = {name: i for i, name in enumerate(dict.fromkeys(n for p in places for n in (p.family, p.name)))}
+    rows = [study.row(run) for scale in reversed(SCALES) for run in study.runs(scale)]
+    order = {name: i for i, name in enumerate(dict.fromkeys(n for row in rows for n in (row.family, row.name)))}
     found = []
     for family, part in sorted(frame.groupby("family"), key=lambda pair: order.get(pair[0], len(order))):
         settings = sorted(part.groupby("row"), key=lambda pair: order.get(pair[0], len(order)))

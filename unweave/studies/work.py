@@ -26,14 +26,14 @@ from unweave.training.progress import Progress, ProgressCallback
 from unweave.training.sweep import fit
 
 RunResult = TrainedModel | Diverged | None  # None: not trained within the time limit
-_PLAIN = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
+_OWN_COLUMNS = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
 
 
-class _TimeIsUp(Exception):
+class _TimeLimitReached(Exception):
     pass
 
 
-# --- which runs ----------------------------------------------------------------------------------------------------
+# --- selection -----------------------------------------------------------------------------------------------------
 
 
 def select_runs(
@@ -58,11 +58,11 @@ def select_runs(
         distinct = {json.dumps({**run, "seed": 0}, sort_keys=True): run for run in runs}
         runs = [{**run, "seed": seed} for run in distinct.values() for seed in seeds]
     if path is not None:
-        runs = _found_at(runs, Path(path))
+        runs = _with_path(runs, Path(path))
     return [{**run, **given} for run in runs]
 
 
-def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
+def _with_path(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
     """Return the runs with the paths of their data files set."""
     calls = {run["data"]: parse_call(run["data"]) for run in runs}
     names = {name for name, _ in calls.values() if name in FILES}
@@ -82,7 +82,7 @@ def _found_at(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
     return [{**run, "data": texts[run["data"]]} for run in runs]
 
 
-def _anywhere(data: str) -> str:
+def _without_path(data: str) -> str:
     """Return the data set without the path of its files: the same text on every machine."""
     name, options = parse_call(data)
     return call_text(name, {n: v for n, v in options.items() if n != "path"}) if name in FILES else data
@@ -91,13 +91,13 @@ def _anywhere(data: str) -> str:
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
     check_choice("only", name, sorted({name for run in runs for name in run}))
     for value in values:
-        if not any(_is(run, name, value) for run in runs):
+        if not any(_matches(run, name, value) for run in runs):
             known = ", ".join(dict.fromkeys(str(run[name]) for run in runs if name in run))
             raise invalid("only", f"{name}={value}", f"{name} with a value of the study's runs ({known})")
-    return [run for run in runs if any(_is(run, name, value) for value in values)]
+    return [run for run in runs if any(_matches(run, name, value) for value in values)]
 
 
-def _is(run: Mapping[str, Any], name: str, value: str) -> bool:
+def _matches(run: Mapping[str, Any], name: str, value: str) -> bool:
     if name not in run:
         return False
     if name == "data":
@@ -126,7 +126,7 @@ def group_into_cohorts(runs: Sequence[RunSpec]) -> list[list[RunSpec]]:
 # --- training ------------------------------------------------------------------------------------------------------
 
 
-class _Clock:
+class _StudyProgress:
     """Converts the progress of a fleet to that of the study, and stops the study after its time limit."""
 
     def __init__(self, runs: Sequence[RunSpec], minutes: float | None, observe: ProgressCallback | None) -> None:
@@ -134,20 +134,20 @@ class _Clock:
         self.total, self.done, self.finished, self.diverged = sum(map(_steps, runs)), 0, 0, 0
         self.end = None if minutes is None else time.monotonic() + 60 * minutes
 
-    def tick(self, record: Progress) -> None:
+    def update(self, record: Progress) -> None:
         done = self.done + record.done
         if self.observe:
             left = (self.total - done) / max(record.rate, 1e-9)
             finished, diverged = self.finished + record.finished, self.diverged + record.diverged
-            whole = record._replace(runs=self.runs, finished=finished, diverged=diverged, done=done, total=self.total)
-            self.observe(whole._replace(remaining_seconds=left))
-        if self.is_up() and record.done < record.total:  # a fleet after its last step may finish
-            raise _TimeIsUp
+            total = record._replace(runs=self.runs, finished=finished, diverged=diverged, done=done, total=self.total)
+            self.observe(total._replace(remaining_seconds=left))
+        if self.time_is_over() and record.done < record.total:  # a fleet after its last step may finish
+            raise _TimeLimitReached
 
-    def is_up(self) -> bool:
+    def time_is_over(self) -> bool:
         return self.end is not None and time.monotonic() >= self.end
 
-    def close(self, cohort: Sequence[RunSpec], diverged: int) -> None:
+    def add_fleet(self, cohort: Sequence[RunSpec], diverged: int) -> None:
         self.done += sum(map(_steps, cohort))
         self.finished += len(cohort) - diverged
         self.diverged += diverged
@@ -165,29 +165,29 @@ def train_study(
     strategy: str = "auto",
     minutes: float | None = None,
     observe: ProgressCallback | None = None,
-    each: Callable[[list[RunSpec], list[RunResult]], None] | None = None,
+    after_fleet: Callable[[list[RunSpec], list[RunResult]], None] | None = None,
 ) -> list[RunResult]:
     """Train the runs that are not finished, fleet after fleet; runs that exist below `out` are continued.
 
-    `each` is called after each fleet, so that its results are not lost if a later fleet is interrupted.
+    `after_fleet` is called after each fleet, so that its results are not lost if a later fleet is interrupted.
     """
-    clock, loaded = _Clock(runs, minutes, observe), dict[str, Dataset]()
+    progress, loaded = _StudyProgress(runs, minutes, observe), dict[str, Dataset]()
     found: dict[str, RunResult] = {}
     for fleet in _fleets(study, runs, out):
         folders, text = [out / folder_name(study, run) for run in fleet], fleet[0]["data"]
-        if clock.is_up():
+        if progress.time_is_over():
             break
         if text not in loaded:
             loaded[text] = load_data(text)
         given = [{**run, "data": loaded[text], "out": folder} for run, folder in zip(fleet, folders, strict=True)]
         try:
-            done = fit(given, strategy=strategy, resume=True, observe=clock.tick)
-        except _TimeIsUp:
+            done = fit(given, strategy=strategy, resume=True, observe=progress.update)
+        except _TimeLimitReached:
             break
-        clock.close(fleet, sum(isinstance(run, Diverged) for run in done))
+        progress.add_fleet(fleet, sum(isinstance(run, Diverged) for run in done))
         found |= {folder.name: run for folder, run in zip(folders, done, strict=True)}
-        if each:
-            each(fleet, list(done))
+        if after_fleet:
+            after_fleet(fleet, list(done))
     return [found.get(folder_name(study, run)) for run in runs]
 
 
@@ -232,7 +232,7 @@ def run_study(
         root.mkdir(parents=True, exist_ok=True)
         write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
 
-    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, each=update)
+    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, after_fleet=update)
     return sum(result is not None for result in done), frame
 
 
@@ -242,7 +242,7 @@ def run_study(
 def score_study(
     study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[RunResult], *, label: str, device: str
 ) -> pd.DataFrame:
-    """Return a table with a row per trained run: its place in the study, settings, training time and scores."""
+    """Return a table with a row per trained run: its row in the study, settings, training time and scores."""
     kept = [(run, result) for run, result in zip(runs, done, strict=True) if result is not None]
     for _, result in kept:
         if isinstance(result, TrainedModel):  # runs that were finished before are on the CPU
@@ -251,7 +251,7 @@ def score_study(
     frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
     rows = []
     for (run, result), (_, scored) in zip(kept, frame.iterrows(), strict=True):
-        row = {"study": study.name, "scale": label, **_about(study, run, result), "diverged": scored["diverged"]}
+        row = {"study": study.name, "scale": label, **_run_columns(study, run, result), "diverged": scored["diverged"]}
         row |= {name: scored[name] for name in frame.attrs["scores"]}
         if study.extra and isinstance(result, TrainedModel):
             row |= study.extra(result)
@@ -259,16 +259,17 @@ def score_study(
     return pd.DataFrame(rows)
 
 
-def _about(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
-    place, config = study.row(run), result.config
-    plain = {name: run.get(name, getattr(config, name, None)) for name in _PLAIN} | {"data": _anywhere(run["data"])}
-    left = {n: v for n, v in run.items() if n not in (*_PLAIN, "device", "log_every")}
+def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
+    row, config = study.row(run), result.config
+    columns = {name: run.get(name, getattr(config, name, None)) for name in _OWN_COLUMNS}
+    left = {n: v for n, v in run.items() if n not in (*_OWN_COLUMNS, "device", "log_every")}
     took = {"seconds": math.nan, "models": math.nan, "device": config.device, **result.folder.training_time}
     return {
-        "family": place.family,
-        "row": place.name,
+        "family": row.family,
+        "row": row.name,
         "run": result.folder.path.name,
-        **plain,
+        **columns,
+        "data": _without_path(run["data"]),
         "settings": " ".join(f"{name}={value}" for name, value in left.items()),
         "fleet_seconds": took["seconds"],
         "models": took["models"],

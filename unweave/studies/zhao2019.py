@@ -20,12 +20,12 @@ MODELS: tuple[RunSpec, ...] = (
     {"method": "info_vae", "divergence": "adversarial", "alpha": 0, "lambda_": 10},
 )
 # Without the KL of single codes: the models of the paper with published likelihoods.
-FREE: tuple[RunSpec, ...] = (
+WITHOUT_KL: tuple[RunSpec, ...] = (
     {"method": "info_vae", "divergence": "mmd", "alpha": 1, "lambda_": 1000},
     {"method": "info_vae", "divergence": "stein", "alpha": 1, "lambda_": 10},
     {"method": "info_vae", "divergence": "adversarial", "alpha": 1, "lambda_": 10},
 )
-DATA = {"sprites": MODELS, "mnist(part='train')": (*MODELS, *FREE)}
+DATA = {"sprites": MODELS, "mnist(part='train')": (*MODELS, *WITHOUT_KL)}
 FACTORS = ("digit", "shape")  # predicted by the classifier
 LABELS = (100, 1000)
 

@@ -127,7 +127,7 @@ def build_program(
         optimizers=optimizers,
         parameter_names=player_parameters(method),
         precision=config.precision,
-        run=seed,
+        run_seed=seed,
     )
 
 

@@ -210,7 +210,7 @@ class _Stage:
         """Run the fleet to the next boundary and write the records that are due; return one of them, or None."""
         most = max(self.last_steps[k] - self.steps[k] for k in going)
         num_steps = min(most, *(every - self.steps[k] % every for k in going for every in self._intervals(k)))
-        done = fleet.run(num_steps, stop=stop, fresh=self.new_records)
+        done = fleet.run(num_steps, stop=stop, new_records=self.new_records)
         for k in self.new_records:
             self.record_start[k] = self.steps[k]
         for k in going:
@@ -218,7 +218,7 @@ class _Stage:
             if done[k].diverged:
                 name = next((n for n, value in done[k].logs.items() if not math.isfinite(value)), "a logged quantity")
                 self.diverged[k] = Diverged(self.cohort[k].folder, self.cohort[k].config, done[k].step, name)
-        meter.advance(sum(progressed.moved for progressed in done))
+        meter.advance(sum(progressed.steps_done for progressed in done))
         finite = [k for k in going if k not in self.diverged]
         self.new_records = {k for k in finite if self._is_due(k, self.cohort[k].config.log_every)}
         validated = self._validate(fleet, finite)

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from unweave.contract import Batch, DataInfo
 from unweave.data import Sampler, load_data, parse_supervision
 from unweave.ops.noise import fold
-from unweave.ops.shuffle import permuted, without_repetition
+from unweave.ops.shuffle import permuted, sample_without_replacement
 
 # --- all kinds ---------------------------------------------------------------------------------
 
@@ -161,6 +161,6 @@ def test_permutations():
 
 def test_draws_without_repetition():
     sizes = torch.tensor([3, 5]).repeat(10_000)
-    drawn = without_repetition(key(2), sizes, 3)
+    drawn = sample_without_replacement(key(2), sizes, 3)
     assert (drawn.sort(1).values.diff(dim=1) > 0).all() and (drawn < sizes[:, None]).all()
     assert all(is_uniform(drawn[sizes == size][:, s], size) for size in (3, 5) for s in range(3))

@@ -15,7 +15,7 @@ LABELS = np.digitize(CODES[:, 0] + 0.5 * rng.normal(size=600), [-0.6, 0.1, 0.8])
 @pytest.mark.parametrize("labels", [LABELS, (LABELS > 1).astype(int)], ids=["four classes", "two classes"])
 def test_weights_are_those_of_scikit_learn(labels, strength):
     theirs = LogisticRegression(C=strength).fit(CODES, labels)
-    ours = fit_logistic(CODES, labels, int(labels.max()) + 1, strength=strength)
+    ours = fit_logistic(CODES, labels, int(labels.max()) + 1, inverse_penalty=strength)
     free = ours if labels.max() > 1 else ours[:, 1:]
     np.testing.assert_allclose(free[:-1].T, theirs.coef_, atol=2e-3, rtol=2e-3)
     np.testing.assert_allclose(probabilities(class_scores(ours, CODES)), theirs.predict_proba(CODES), atol=1e-3)

@@ -9,13 +9,13 @@ from unweave.metrics.solvers import trees
 from unweave.metrics.solvers.trees import (
     Residuals,
     bag_sums,
+    bin_end_positions,
     bin_ends,
-    bin_places,
-    follow,
     goes_left,
     grow,
     sort_codes,
     sums_below,
+    tree_paths,
     value_ranks,
 )
 
@@ -98,7 +98,7 @@ def test_other_rows_follow_the_same_splits():
     rng = np.random.default_rng(2)
     codes, residual = rng.normal(size=(700, 3)), rng.normal(size=(700, 5))
     found, levels, blocks = one_stage(codes, residual)
-    for ours, theirs in zip(follow(found.falling, levels, slice(0, 5)), blocks[0].lefts):
+    for ours, theirs in zip(tree_paths(found.negative_rank, levels, slice(0, 5)), blocks[0].lefts):
         torch.testing.assert_close(ours, theirs)
     between = value_ranks(codes, codes + 1e-9)
     np.testing.assert_array_equal(between, value_ranks(codes, codes))
@@ -166,7 +166,7 @@ def test_two_counts_share_a_number_without_rounding():
 def test_bins_are_values_or_narrow_at_the_ends():
     few = np.repeat([0, 3, 4], [5, 1, 2])
     assert bin_ends(few, 10).tolist() == [4, 5, 7]
-    places = bin_places(10_000, 128)
+    places = bin_end_positions(10_000, 128)
     width = np.diff(places)
     assert 100 < len(places) < 128
     assert width[:4].max() <= 2 and width[-4:].max() <= 2 and 100 < width.max() < 250

@@ -15,7 +15,7 @@ from unweave.data.supervision.grouping import GridGroups, group_by
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.errors import invalid
 from unweave.ops.noise import fold, random_integers
-from unweave.ops.shuffle import permuted, without_repetition
+from unweave.ops.shuffle import permuted, sample_without_replacement
 
 
 @final
@@ -67,7 +67,7 @@ class Groups(Supervision):
         else:
             raise invalid("batch", batch, f"at most {count}, the number of groups", context="distinct=True")
         group_B = number_B if tables.lookup is None else tables.lookup[number_B]
-        rank_BS = without_repetition(fold(key, "members"), groups.count(group_B), self.size)
+        rank_BS = sample_without_replacement(fold(key, "members"), groups.count(group_B), self.size)
         return {"groups": groups.at(group_B[:, None].expand_as(rank_BS), rank_BS), "group_id": number_B}
 
 

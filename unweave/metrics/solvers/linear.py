@@ -14,9 +14,9 @@ from unweave.ops.threads import single_thread
 def standardize(train_ND: Floats, *others: Floats) -> list[Floats]:
     """Standardise codes with the mean and deviation of the train rows; a constant code becomes 0."""
     # The deviation of a constant may be a rounding error; its range is exactly 0.
-    alive_D = np.ptp(train_ND, axis=0) > 0
+    varying_D = np.ptp(train_ND, axis=0) > 0
     mean_D = train_ND.mean(axis=0)
-    scale_D = np.divide(1.0, train_ND.std(axis=0), out=np.zeros(len(mean_D)), where=alive_D)
+    scale_D = np.divide(1.0, train_ND.std(axis=0), out=np.zeros(len(mean_D)), where=varying_D)
     return [(codes - mean_D) * scale_D for codes in (train_ND, *others)]
 
 
@@ -25,16 +25,16 @@ def fit_logistic(
     labels_N: Indices,
     classes: int,
     *,
-    strength: float = 1.0,
+    inverse_penalty: float = 1.0,
     weights_N: Floats | None = None,
     iterations: int = 100,
     device: torch.device | str | None = None,
 ) -> Floats:
     """Return the weights [D + 1, V] of a softmax regression, intercepts last.
 
-    Minimises -log likelihood + |weights|^2 / (2 strength), without penalty on the intercepts, by L-BFGS from 0 with the
-    limits of scikit-learn (100 iterations, gradient 1e-4 per row). As there, two classes share one column. `weights_N`
-    are weights of the rows with mean 1.
+    Minimises -log likelihood + |weights|^2 / (2 inverse_penalty), without penalty on the intercepts, by L-BFGS from 0
+    with the limits of scikit-learn (100 iterations, gradient 1e-4 per row). As there, two classes share one column.
+    `inverse_penalty` is C of scikit-learn; `weights_N` are weights of the rows with mean 1.
     """
     from scipy.optimize import minimize
 
@@ -53,9 +53,9 @@ def fit_logistic(
         guess_NV = scores_NV.exp_()
         sums_N1 = guess_NV.sum(1, keepdim=True)
         weights_EV[-1] = 0  # no penalty on intercepts
-        value = (sums_N1.log() * counts_N1).sum() - right + weights_EV.square().sum() / (2 * strength)
-        slope_EV = x_NE.T @ guess_NV.mul_(counts_N1 / sums_N1) - hits_EV + weights_EV / strength
-        return float(value) / len(x_NE), slope_EV[:, free].reshape(-1).cpu().numpy() / len(x_NE)
+        value = (sums_N1.log() * counts_N1).sum() - right + weights_EV.square().sum() / (2 * inverse_penalty)
+        gradient_EV = x_NE.T @ guess_NV.mul_(counts_N1 / sums_N1) - hits_EV + weights_EV / inverse_penalty
+        return float(value) / len(x_NE), gradient_EV[:, free].reshape(-1).cpu().numpy() / len(x_NE)
 
     weights = np.zeros(hits_EV.shape)
     limits = {"maxiter": iterations, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(np.float64).eps}
@@ -74,12 +74,12 @@ def fit_logistics(
     labels_N: Indices,
     classes: int,
     counts_PN: Floats,
-    strengths_P: Floats,
+    inverse_penalties_P: Floats,
     *,
     iterations: int = 100,
     device: torch.device | str | None = None,
 ) -> Floats:
-    """Solve P problems of `fit_logistic` on the same rows, each with its own row counts and strength, [P, E, V].
+    """Solve P problems of `fit_logistic` on the same rows, each with its own row counts and inverse penalty [P, E, V].
 
     All problems take L-BFGS steps together. Each has its own step length, halved until the loss decreases; converged
     problems are removed.
@@ -88,7 +88,7 @@ def fit_logistics(
     right_NV = torch.nn.functional.one_hot(torch.from_numpy(labels_N).to(device), classes).to(x_NE)
     counts_PN1 = torch.from_numpy(counts_PN).to(x_NE)[..., None]
     counts_PN1 = counts_PN1 / counts_PN1.sum(1, keepdim=True)  # the loss is a weighted mean over rows
-    penalty_P = 1.0 / (torch.from_numpy(strengths_P * counts_PN.sum(1)).to(x_NE))
+    penalty_P = 1.0 / (torch.from_numpy(inverse_penalties_P * counts_PN.sum(1)).to(x_NE))
     found_PEV = x_NE.new_zeros(len(penalty_P), x_NE.shape[1], classes)
     free = x_NE.new_ones(x_NE.shape[1], classes)  # with two classes the weights of the first one stay 0
     if classes == 2:
@@ -102,41 +102,41 @@ def fit_logistics(
         kept_PEV[:, -1] = 0.0  # no penalty on intercepts
         cost_P = 0.5 * penalty_P[which] * kept_PEV.square().sum((1, 2))
         value_P = cost_P - (logs_PNV * right_NV * counts).sum((1, 2))
-        slope_PEV = x_NE.T @ ((logs_PNV.exp_() - right_NV) * counts) + penalty_P[which, None, None] * kept_PEV
-        return value_P, (slope_PEV * free).flatten(1)
+        gradient_PEV = x_NE.T @ ((logs_PNV.exp_() - right_NV) * counts) + penalty_P[which, None, None] * kept_PEV
+        return value_P, (gradient_PEV * free).flatten(1)
 
     which = torch.arange(len(found_PEV), device=x_NE.device)
     point = found_PEV.flatten(1).clone()
-    value, slope = loss(point, which)
+    value, gradient = loss(point, which)
     past: list[tuple[Tensor, Tensor, Tensor]] = []  # steps, changes of the gradient, and 1 / their product
     for _ in range(iterations):
-        open_P = slope.abs().amax(1) > _TOLERANCE
+        open_P = gradient.abs().amax(1) > _TOLERANCE
         if not bool(open_P.all()):
             found_PEV[which] = point.view(-1, *free.shape)
-            which, point, value, slope = (t[open_P] for t in (which, point, value, slope))
+            which, point, value, gradient = (t[open_P] for t in (which, point, value, gradient))
             past = [(s[open_P], y[open_P], r[open_P]) for s, y, r in past]
         if not len(which):
             break
-        direction = _direction(slope, past)
-        decrease = (direction * slope).sum(1)
-        length = torch.ones_like(decrease) if past else 1.0 / slope.abs().sum(1).clamp(min=1.0)
+        direction = _direction(gradient, past)
+        decrease = (direction * gradient).sum(1)
+        length = torch.ones_like(decrease) if past else 1.0 / gradient.abs().sum(1).clamp(min=1.0)
         for _ in range(30):
-            new_value, new_slope = loss(point + length[:, None] * direction, which)
+            new_value, new_gradient = loss(point + length[:, None] * direction, which)
             accepted = new_value <= value + 1e-4 * length * decrease
             if bool(accepted.all()):
                 break
             length = torch.where(accepted, length, 0.5 * length)
-        step, change = length[:, None] * direction, new_slope - slope
+        step, change = length[:, None] * direction, new_gradient - gradient
         product = (step * change).sum(1)
         past = [*past[1 - _HISTORY :], (step, change, torch.where(product > 1e-300, 1.0 / product, 0.0))]
-        point, value, slope = point + step, new_value, new_slope
+        point, value, gradient = point + step, new_value, new_gradient
     found_PEV[which] = point.view(-1, *free.shape)
     return found_PEV.cpu().numpy()
 
 
-def _direction(slope_PX: Tensor, past: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+def _direction(gradient_PX: Tensor, past: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
     """Return the L-BFGS direction from the gradient and the last steps (Nocedal & Wright, algorithm 7.4)."""
-    direction, shares = -slope_PX, []
+    direction, shares = -gradient_PX, []
     for step, change, inverse in reversed(past):
         shares.append(inverse * (step * direction).sum(1))
         direction = direction - shares[-1][:, None] * change

@@ -19,7 +19,6 @@ from unweave.metrics.inputs import (
     MetricInputs,
     TestRows,
     classes,
-    learnable,
     read_table,
     read_test,
     varying_factors,
@@ -31,7 +30,7 @@ from unweave.metrics.solvers.linear import class_scores, fit_logistic, fit_logis
 PREDICTORS = ("gbt", "forest", "lasso", "logistic", "logistic_cv")
 _TREES = 10  # of a forest, as in the code of ubisoft-laforge
 _ALPHA = 0.02  # of the lasso, as in qedr and InfoGAN-CR
-_STRENGTHS = (0.01, 1.0, 100.0, 10_000.0)  # candidates of the cross-validation
+_INVERSE_PENALTIES = (0.01, 1.0, 100.0, 10_000.0)  # candidates of the cross-validation
 _FOLDS, _VALIDATED = 3, 1_000  # of the cross-validation: folds and largest number of rows
 
 
@@ -43,7 +42,7 @@ class Split(NamedTuple):
     factors: list[int]
 
 
-class Fit(NamedTuple):
+class Fitted(NamedTuple):
     """Result of predicting the factors of a split."""
 
     importance: Floats  # [D, K], not negative; a column sums to 1, or to 0 if no code was used
@@ -57,7 +56,7 @@ def read_split(
     table = read_table(codes, factors, factor_types=factor_types)
     varying_factors(table)  # raises if no factor varies; none may vary among the train rows
     train, held_out = read_test(table, test, seed)
-    return Split(train, held_out, learnable(train))
+    return Split(train, held_out, varying_factors(train, required=False))
 
 
 class Factor(NamedTuple):
@@ -81,14 +80,14 @@ def read_factor(split: Split, k: int, *, as_number: bool = False) -> Factor:
     return Factor(rows, values[:, 0], test_rows, test_values[:, 0], 0)
 
 
-def accuracy(factor: Factor, guess_m: Floats | Indices) -> float:
+def accuracy(factor: Factor, predicted_m: Floats | Indices) -> float:
     """Return the accuracy on the test rows, or R^2 (at least 0) for numbers; NaN without test rows."""
     if not len(factor.test_values):
         return np.nan
     if factor.classes:
-        return float((guess_m == factor.test_values).mean())
+        return float((predicted_m == factor.test_values).mean())
     spread = ((factor.test_values - factor.test_values.mean()) ** 2).sum()
-    missed = ((factor.test_values - guess_m) ** 2).sum()
+    missed = ((factor.test_values - predicted_m) ** 2).sum()
     return float(max(0.0, 1 - missed / spread)) if spread > 0 else float(missed == 0)
 
 
@@ -97,31 +96,31 @@ def shares(importance_D: Floats) -> Floats:
     return importance_D / total if total > 0 else np.zeros_like(importance_D)
 
 
-def fit(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> Fit:
+def fit_predictors(split: Split, predictor: str, *, seed: int = 0, device: Any = None) -> Fitted:
     """Predict each factor of the split from all codes."""
     check_choice("predictor", predictor, PREDICTORS)
     if not split.factors:
-        return Fit(np.zeros((split.train.codes.shape[1], 0)), np.zeros(0))
+        return Fitted(np.zeros((split.train.codes.shape[1], 0)), np.zeros(0))
     if predictor == "gbt":
         return _fit_boosted(split, seed, device)
     train_ND, test_ND = standardize(split.train.codes, split.test.codes)
 
     def one(k: int) -> tuple[Floats, float]:
         factor = read_factor(split, k, as_number=predictor == "lasso")
-        importance, guess = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
-        return shares(importance), accuracy(factor, guess)
+        importance, predicted = _FITS[predictor](train_ND[factor.rows], factor, test_ND[factor.test_rows], seed, device)
+        return shares(importance), accuracy(factor, predicted)
 
     found = parallel_map(one, split.factors, device)
-    return Fit(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
+    return Fitted(np.stack([importance for importance, _ in found], axis=1), np.array([score for _, score in found]))
 
 
-def _fit_boosted(split: Split, seed: int, device: Any) -> Fit:
+def _fit_boosted(split: Split, seed: int, device: Any) -> Fitted:
     """Fit all factors at once."""
     found = [read_factor(split, k) for k in split.factors]
     targets = [_target(factor, len(split.train.codes)) for factor in found]
     boosted = boost(split.train.codes, targets, split.test.codes, seed=seed, device=device)
-    guesses = [_guess(scores[factor.test_rows], factor.classes) for scores, factor in zip(boosted.scores, found)]
-    return Fit(boosted.importance, np.array([accuracy(factor, guess) for factor, guess in zip(found, guesses)]))
+    predicted = [_decide(scores[factor.test_rows], factor.classes) for scores, factor in zip(boosted.scores, found)]
+    return Fitted(boosted.importance, np.array([accuracy(*pair) for pair in zip(found, predicted)]))
 
 
 def _target(factor: Factor, rows: int) -> Target:
@@ -130,7 +129,7 @@ def _target(factor: Factor, rows: int) -> Target:
     return Target(values, present, factor.classes)
 
 
-def _guess(scores: Floats, classes: int) -> Floats | Indices:
+def _decide(scores: Floats, classes: int) -> Floats | Indices:
     if classes > 2:
         return scores.argmax(axis=1)
     return (scores[:, 0] > 0).astype(np.int64) if classes else scores[:, 0]
@@ -163,26 +162,26 @@ def _fit_logistic(
         model = Ridge().fit(train, factor.values)
         return np.abs(model.coef_), _predict(model, test)
     labels = factor.values.astype(np.int64)
-    strength = _best_strength(train, labels, factor.classes, seed, device) if validated else 1.0
-    weights = fit_logistic(train, labels, factor.classes, strength=strength, device=device)
+    inverse_penalty = _best_inverse_penalty(train, labels, factor.classes, seed, device) if validated else 1.0
+    weights = fit_logistic(train, labels, factor.classes, inverse_penalty=inverse_penalty, device=device)
     return np.abs(weights[:-1]).mean(axis=1), class_scores(weights, test).argmax(axis=1)
 
 
-def _best_strength(train: Floats, labels_N: Indices, classes: int, seed: int, device: Any) -> float:
-    """Return the strength with the highest cross-validated accuracy, the smallest of equals."""
+def _best_inverse_penalty(train: Floats, labels_N: Indices, classes: int, seed: int, device: Any) -> float:
+    """Return the inverse penalty with the highest cross-validated accuracy, the smallest of equals."""
     rows = np.random.default_rng(seed).permutation(len(train))[:_VALIDATED]
     codes, labels = train[rows], labels_N[rows]
     used = np.ones((_FOLDS, len(rows)))
     for fold, held_out in enumerate(np.array_split(np.arange(len(rows)), _FOLDS)):
         used[fold, held_out] = 0.0
     used = used[used.any(axis=1)]  # with a single row a fold has no train rows
-    counts, strengths = np.repeat(used, len(_STRENGTHS), axis=0), np.tile(_STRENGTHS, len(used))
-    found = fit_logistics(codes, labels, classes, counts, strengths, device=device)
+    counts, inverse_penalties = np.repeat(used, len(_INVERSE_PENALTIES), axis=0), np.tile(_INVERSE_PENALTIES, len(used))
+    found = fit_logistics(codes, labels, classes, counts, inverse_penalties, device=device)
     right = [
         ((class_scores(weights, codes).argmax(axis=1) == labels) & (count == 0)).sum()
         for weights, count in zip(found, counts, strict=True)
     ]
-    return _STRENGTHS[int(np.reshape(right, (-1, len(_STRENGTHS))).sum(axis=0).argmax())]
+    return _INVERSE_PENALTIES[int(np.reshape(right, (-1, len(_INVERSE_PENALTIES))).sum(axis=0).argmax())]
 
 
 def _predict(model: Any, test: Floats) -> Any:

@@ -25,14 +25,14 @@ from unweave.metrics.inputs import Floats, Indices
 BINS = 128
 _BAG = 4095  # rows summed at once: two counts up to this fit into one float32 without rounding
 _PIECE = 80_000  # entries per operation on a CPU; several such matrices fit into the cache of a core
-_CLOSE = 32  # rows tried on each side of a position
+_NEAR = 32  # rows tried on each side of a position
 _TIE = 1e-5  # splits with a smaller relative difference of gain are ties, which are broken at random
 
 
 class Sorted(NamedTuple):
     """The train rows sorted by each code, and the bins of that order."""
 
-    falling: Tensor  # [N, D] float, minus the rank of a value among the distinct values of the code
+    negative_rank: Tensor  # [N, D] float, minus the rank of a value among the distinct values of the code
     rows: Tensor  # [D, N], the rows in increasing order
     order: Tensor  # [D, N], their ranks
     ends: Tensor  # [D, B], the position in the order of the last row of each bin
@@ -40,7 +40,7 @@ class Sorted(NamedTuple):
     parts: Tensor | None  # where the bags of each bin start, if some bin has several
 
 
-def bin_places(rows: int, bins: int) -> Indices:
+def bin_end_positions(rows: int, bins: int) -> Indices:
     """Return the positions of bin ends among sorted rows: wide bins in the middle, single rows at both ends.
 
     The gain of a split that separates few rows depends on each of them, so a bin near an end contains a fixed share of
@@ -55,10 +55,12 @@ def bin_places(rows: int, bins: int) -> Indices:
 
 
 def bin_ends(order_N: Indices, bins: int) -> Indices:
-    """Return the last positions of the bins of one code: those of each value, or of values next to `bin_places`."""
+    """Return the last positions of the bins of one code: of each value, or of values near `bin_end_positions`."""
     last = np.flatnonzero(np.diff(order_N, append=-1))  # of each value
     if len(last) > bins:
-        last = np.unique(last[np.searchsorted(last, np.append(bin_places(len(order_N), bins), len(order_N) - 1))])
+        last = np.unique(
+            last[np.searchsorted(last, np.append(bin_end_positions(len(order_N), bins), len(order_N) - 1))]
+        )
     return last
 
 
@@ -106,24 +108,24 @@ def sums_below(codes: Sorted, sums: Tensor) -> Tensor:
     return sums.view(*codes.ends.shape, -1).cumsum(1)
 
 
-def look_up(table: Tensor, entry: Tensor) -> Tensor:
+def gather_entries(table: Tensor, entry: Tensor) -> Tensor:
     """Return entries of a flattened matrix; three times as fast on a CPU as table.view(-1)[entry]."""
     return table.view(-1).index_select(0, entry.flatten()).view(entry.shape)
 
 
 class Residuals(NamedTuple):
-    """Targets of the trees: `wanted - guess` if `present` is 1 (everywhere if it is None), all [N, C]."""
+    """Targets of the trees: `target - prediction` if `present` is 1 (everywhere if it is None), all [N, C]."""
 
-    wanted: Tensor
-    guess: Tensor
+    target: Tensor
+    prediction: Tensor
     present: Tensor | None
 
     def at(self, entry: Tensor, member: Tensor) -> Tensor:
         """Return the residuals of some entries of the flattened matrix, 0 for those that are not members."""
-        return look_up(self.wanted, entry).sub_(look_up(self.guess, entry)).mul_(member)
+        return gather_entries(self.target, entry).sub_(gather_entries(self.prediction, entry)).mul_(member)
 
     def columns(self, part: slice) -> tuple[Tensor, Tensor | None]:
-        residual = self.wanted[:, part] - self.guess[:, part]
+        residual = self.target[:, part] - self.prediction[:, part]
         if self.present is None:
             return residual, None
         present = self.present[:, part].contiguous()
@@ -144,15 +146,15 @@ class Level(NamedTuple):
 
     code: Tensor
     rank: Tensor
-    place: Tensor  # of the last row that goes left, in the order of the code
+    position: Tensor  # of the last row that goes left, in the order of the code
     gain: Tensor  # decrease of the sum of squared residuals
 
 
-class Place(NamedTuple):
+class SplitPosition(NamedTuple):
     """A position in the order of a code, with the residuals and rows of each node before it [G]."""
 
     code: Tensor
-    place: Tensor
+    position: Tensor
     residual: Tensor  # sum
     rows: Tensor  # number
 
@@ -164,7 +166,7 @@ def split_gains(sums: Tensor, counts: Tensor, total: Tensor, rows: Tensor) -> Te
     return difference.square_().mul_(rows).div_(product)
 
 
-def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: Tensor) -> Place:
+def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: Tensor) -> SplitPosition:
     """Return the best bin end to split each node at; `noise` breaks ties between codes."""
     gain_DBG = split_gains(sums_DBG, counts_DBG, sums_DBG[:, -1:], counts_DBG[:, -1:])
     best_DG = gain_DBG.amax(1)
@@ -172,25 +174,30 @@ def best_bins(sums_DBG: Tensor, counts_DBG: Tensor, ends_DB: Tensor, noise_DG: T
     code = (noise_DG * tied).argmax(0)
     cell = torch.arange(len(code), device=code.device)
     bin = gain_DBG[code, :, cell].argmax(1)
-    return Place(code, ends_DB[code, bin], sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
+    return SplitPosition(code, ends_DB[code, bin], sums_DBG[code, bin, cell], counts_DBG[code, bin, cell])
 
 
-def look_closely(
-    codes: Sorted, residuals: Residuals, levels: list[Level], places: list[Place], total: Tensor, rows: Tensor
+def refine_splits(
+    codes: Sorted,
+    residuals: Residuals,
+    levels: list[Level],
+    positions: list[SplitPosition],
+    total: Tensor,
+    rows: Tensor,
 ) -> Level:
     """Return the best split of each node among the rows around some positions."""
-    code, place, before, count = (torch.stack(part) for part in zip(*places))  # [Q, G]
-    last, columns = codes.rows.shape[1] - 1, residuals.guess.shape[1]
-    at = place[..., None] + torch.arange(1 - _CLOSE, _CLOSE + 2, device=code.device)  # [Q, G, W + 1]
+    code, position, before, count = (torch.stack(part) for part in zip(*positions))  # [Q, G]
+    last, columns = codes.rows.shape[1] - 1, residuals.prediction.shape[1]
+    at = position[..., None] + torch.arange(1 - _NEAR, _NEAR + 2, device=code.device)  # [Q, G, W + 1]
     inside = (at >= 0) & (at <= last)
     flat = at.clamp(0, last).add_(code[..., None] * (last + 1))
-    ranks, row = look_up(codes.order, flat), look_up(codes.rows, flat[..., :-1]).long()
-    member = in_node(codes.falling, levels, row, columns) & inside[..., :-1]
+    ranks, row = gather_entries(codes.order, flat), gather_entries(codes.rows, flat[..., :-1]).long()
+    member = in_node(codes.negative_rank, levels, row, columns) & inside[..., :-1]
     entry = row.mul_(columns).add_(torch.arange(len(rows), device=code.device)[:, None] % columns)
     if residuals.present is not None:
-        member &= look_up(residuals.present, entry) > 0
+        member &= gather_entries(residuals.present, entry) > 0
     sums_QGW, counts_QGW = residuals.at(entry, member).cumsum(-1), member.float().cumsum(-1)
-    centre = slice(_CLOSE - 1, _CLOSE)
+    centre = slice(_NEAR - 1, _NEAR)
     sums_QGW += before[..., None] - sums_QGW[..., centre]
     counts_QGW += count[..., None] - counts_QGW[..., centre]
     gain = split_gains(sums_QGW, counts_QGW, total[:, None], rows[:, None])
@@ -198,12 +205,12 @@ def look_closely(
     return _choose(code, at, ranks, counts_QGW, gain)
 
 
-def in_node(falling_ND: Tensor, levels: list[Level], row_QGW: Tensor, columns: int) -> Tensor:
+def in_node(negative_rank_ND: Tensor, levels: list[Level], row_QGW: Tensor, columns: int) -> Tensor:
     """Return True for rows that the splits above lead into the node of their cell [Q, G, W]."""
     member = torch.ones_like(row_QGW, dtype=torch.bool)
     for split, is_left in above(levels, row_QGW.shape[1], columns):
-        falling = look_up(falling_ND, row_QGW * falling_ND.shape[1] + split.code[:, None])
-        member &= (falling.add_(split.rank[:, None]) >= 0) == is_left[:, None]
+        negative_rank = gather_entries(negative_rank_ND, row_QGW * negative_rank_ND.shape[1] + split.code[:, None])
+        member &= (negative_rank.add_(split.rank[:, None]) >= 0) == is_left[:, None]
     return member
 
 
@@ -238,15 +245,15 @@ def row_pieces(values_NC: Tensor) -> list[slice]:
     return [slice(start, start + length) for start in range(0, rows, length)]
 
 
-def goes_left(falling_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]) -> Tensor:
+def goes_left(negative_rank_ND: Tensor, level: Level, part: slice, lefts: list[Tensor]) -> Tensor:
     """Return 1 if a row goes left in its node, else 0 [N, C]; `lefts` has the same of the levels above."""
     codes = level.code.view(2 ** len(lefts), -1)[:, part]
-    limits = (level.rank.to(falling_ND.dtype) + 1).view(2 ** len(lefts), -1)[:, part]
-    found_NC = falling_ND.new_empty(len(falling_ND), codes.shape[1])
+    limits = (level.rank.to(negative_rank_ND.dtype) + 1).view(2 ** len(lefts), -1)[:, part]
+    found_NC = negative_rank_ND.new_empty(len(negative_rank_ND), codes.shape[1])
     for rows in row_pieces(found_NC):
-        falling = falling_ND[rows]
+        negative_rank = negative_rank_ND[rows]
         # Ranks are integers, so limit + 1 - rank, clamped to 0..1, is a comparison, which is faster on a CPU.
-        masks = [falling.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in zip(codes, limits)]
+        masks = [negative_rank.index_select(1, code).add_(limit).clamp_(0, 1) for code, limit in zip(codes, limits)]
         for left in lefts:
             masks = [at_right.lerp_(at_left, left[rows]) for at_right, at_left in zip(masks[::2], masks[1::2])]
         found_NC[rows] = masks[0]
@@ -299,18 +306,21 @@ def grow(
         best = best_bins(sums, counts, codes.ends, noise[:, seen : seen + len(rows)])
         splits = above(levels, len(rows), columns)
         # The edges of the nodes: positions of the splits above, with all or no rows of a node before them.
-        places = [best, *(Place(s.code, s.place, total * is_left, rows * is_left) for s, is_left in splits)]
-        levels.append(look_closely(codes, residuals, levels, places, total, rows))
+        positions = [
+            best,
+            *(SplitPosition(s.code, s.position, total * is_left, rows * is_left) for s, is_left in splits),
+        ]
+        levels.append(refine_splits(codes, residuals, levels, positions, total, rows))
         for block in blocks:
-            block.lefts.append(goes_left(codes.falling, levels[-1], block.part, block.lefts))
+            block.lefts.append(goes_left(codes.negative_rank, levels[-1], block.part, block.lefts))
         if len(levels) == 3:
             return levels, blocks
         sums, counts = next_level(codes, blocks, sums, counts)
 
 
-def follow(falling_ND: Tensor, levels: list[Level], part: slice) -> list[Tensor]:
+def tree_paths(negative_rank_ND: Tensor, levels: list[Level], part: slice) -> list[Tensor]:
     """Return for each level 1 if a row goes left, else 0 [N, C], in some of the columns."""
     lefts: list[Tensor] = []
     for level in levels:
-        lefts.append(goes_left(falling_ND, level, part, lefts))
+        lefts.append(goes_left(negative_rank_ND, level, part, lefts))
     return lefts

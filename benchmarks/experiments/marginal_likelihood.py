@@ -1,6 +1,6 @@
 """Marginal likelihood of MNIST under VAEs with several numbers of latents.
 
-    python benchmarks/experiments/evidence.py --latents 10 --latents 40 --steps 20000
+    python benchmarks/experiments/marginal_likelihood.py --latents 10 --latents 40 --steps 20000
 
 Trains the `vae` of study zhao2019 on MNIST with each number of latents and prints -log p(x) as the study estimates it.
 """
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--path", help="folder with the files of the data; default: the cache or a download")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path, default=Path("runs/evidence"))
+    parser.add_argument("--out", type=Path, default=Path("runs/marginal_likelihood"))
     given = parser.parse_args()
     only = {"method": ["vae"], "data": ["mnist"]}
     (run,) = select_runs(STUDY, "full", only=only, seeds=[0], path=given.path, device=given.device)
