@@ -19,7 +19,8 @@ from unweave.cli.data import (
     supervision_from_files,
 )
 from unweave.config import OPTIONS, option_flag, train_parameters
-from unweave.errors import invalid
+from unweave.config.run_config import ALIASES
+from unweave.errors import check_choice, invalid
 
 RESUME_OPTIONS = ("resume", "data", "factors", "device", "steps", "strategy", "quiet")
 
@@ -47,6 +48,9 @@ def train(
     **options: Any,
 ) -> None:
     """Train METHOD on a data set into a run folder; with several values or seeds, all runs together."""
+    from unweave.engine.replicas import STRATEGIES
+
+    check_choice("strategy", strategy, ("auto", *STRATEGIES))
     if resume is not None:
         _resume(context, resume, Path(data), factors, options, strategy, quiet)
         return
@@ -129,8 +133,8 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not name or not value:
             raise invalid("set", pair, "name=value, such as --set beta=6")
-        if name in {*OPTIONS, "out", "observe", "data", "method"}:
-            raise invalid("set", pair, "a setting of the method", hint=f"use the option {option_flag(name)} {value}")
+        if (option := ALIASES.get(name, name)) in {*OPTIONS, "out", "observe", "data", "method"}:
+            raise invalid("set", pair, "a setting of the method", hint=f"use the option {option_flag(option)} {value}")
         settings[name] = value
     return settings
 
