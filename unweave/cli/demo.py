@@ -22,9 +22,9 @@ RUNS: tuple[tuple[str, int], ...] = (("ada_gvae", 32), ("beta_vae", 64))  # pair
 def run_demo(out: Path, seed: int, quick: bool) -> None:
     """Train both models, score them and write the report."""
     out_console.print(
-        "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ\n"
-        "in one factor, and does not know which. With these pairs the axes are found for nearly every seed;\n"
-        "without it, it depends on the seed."
+        "Two models learn from the same 737,280 drawings. One sees single images; the other sees pairs that differ in "
+        "one factor, and does not know which. With these pairs the axes are found for nearly every seed; without them, "
+        "it depends on the seed."
     )
     models = []
     for method, batch in RUNS:

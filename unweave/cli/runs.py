@@ -43,8 +43,8 @@ def evaluate(
                 raise invalid(name, str(value), f"left out for arrays, as in '{what}'")
         result, beside = evaluate_npz(what, **options), what.with_suffix(".scores")
     else:
-        if rows not in (None, "all") and not str(rows).isdigit():
-            raise invalid("rows", rows, "an integer, or all")
+        if rows not in (None, "all") and not (str(rows).isdecimal() and int(str(rows)) >= 2):
+            raise invalid("rows", rows, "an integer >= 2, or all")
         run, count = _opened(what, data, factors, options["device"]), None if rows == "all" else int(rows or 10_000)
         result, beside = score(run, num_samples=count, codes=codes, **options), what
         if codes == "sampled":
@@ -120,6 +120,8 @@ def compare(
     from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
     from unweave.training.build import find_device
 
+    if out.exists() and not out.is_dir():
+        raise invalid("out", str(out), "a folder")
     found = find_runs(runs)
     if left := unfinished_runs(found):
         hint = f"{len(left)} of {len(found)} are not; continue with: unweave train --resume {left[0]}"
