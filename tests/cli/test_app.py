@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 import webbrowser
 
@@ -52,6 +53,15 @@ def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     code, out, err = unweave(capsys, "export", run, "--format", "torch")
     assert code == 0, err
     assert torch.export.load(run / "encoder.pt2").module()(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
+
+
+def test_on_a_terminal_the_progress_ends_before_the_next_commands(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    code, out, err = unweave(capsys, "train", "m1", *TINY, "--supervision", "labels(n=20)", "--out", tmp_path / "r")
+    assert code == 0 and "is trained" in out and "is trained" not in err
+    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err).strip().splitlines()[-2:]
+    assert ["3/3" in line for line in last] == [True, True]
 
 
 def test_resume_of_a_finished_run_changes_nothing(run, capsys):

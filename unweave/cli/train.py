@@ -78,7 +78,8 @@ def train(
         sweep(method, dataset, settings, many, rest, out=out, strategy=strategy, quiet=quiet)
         return
     with progress_observer(quiet) as observe:
-        _conclude(start(method, dataset, out=out, observe=observe, **options, **settings))
+        trained = start(method, dataset, out=out, observe=observe, **options, **settings)
+    _conclude(trained)
 
 
 def _resume(
