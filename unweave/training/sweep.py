@@ -130,7 +130,7 @@ def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> 
         options = {k: v for k, v in given.items() if k not in ("method", "data", "out")}
         name = given.get("data", "sprites")
         data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
-        run = prepare(given["method"], data, out=given.get("out") or out, **options)
+        run = prepare(given.get("method", ""), data, out=given.get("out") or out, **options)
         if not given.get("out"):
             name = folder_name(given, run.config.method, data_label(run.config), varied)
             run = run._replace(folder=RunFolder(out / name))
