@@ -58,9 +58,11 @@ def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
 def test_on_a_terminal_the_progress_ends_before_the_next_commands(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    code, out, err = unweave(capsys, "train", "m1", *TINY, "--supervision", "labels(n=20)", "--out", tmp_path / "r")
-    assert code == 0 and "is trained" in out and "is trained" not in err
-    last = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err).strip().splitlines()[-2:]
+    code, out, err = unweave(capsys, "train", "m1", *TINY, "--supervision", "labels(n=20)", "--out", tmp_path / "a run")
+    assert code == 0 and "is trained" not in err
+    out, err = (re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text) for text in (out, err))
+    assert f"unweave evaluate '{tmp_path}/a run'" in out
+    last = err.strip().splitlines()[-2:]
     assert ["3/3" in line for line in last] == [True, True]
 
 

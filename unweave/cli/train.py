@@ -1,10 +1,12 @@
 """The command `unweave train`. Its options are the fields of `RunConfig`, and those below that are about files."""
 
 import inspect
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from unweave.cli import out_console
 from unweave.cli.data import (
@@ -121,10 +123,11 @@ def _conclude(trained: Any) -> None:
 
     path = trained.folder.path
     save_samples(trained)
-    out_console.print(f"[bold]{path}[/bold] is trained. Next:")
-    out_console.print(f"  unweave evaluate {path}\n  unweave report {path} -o report.html")
+    out_console.print(f"[bold]{path}[/bold] is trained. Next:", soft_wrap=True)
+    quoted = escape(shlex.quote(str(path)))
+    out_console.print(f"  unweave evaluate {quoted}\n  unweave report {quoted} -o report.html", soft_wrap=True)
     if trained.representation.classify is not None:
-        out_console.print(f"  unweave predict {path} -o predicted.csv")
+        out_console.print(f"  unweave predict {quoted} -o predicted.csv", soft_wrap=True)
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
