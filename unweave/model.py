@@ -78,7 +78,10 @@ class TrainedModel(NamedTuple):
 
 
 class Diverged(NamedTuple):
-    """A run that stopped because a logged quantity was not finite; its folder has its last finite state."""
+    """A run that stopped because a logged quantity was not finite.
+
+    Its folder has the last finite state if it was trained in a fleet, or else the last checkpoint before.
+    """
 
     folder: RunFolder
     config: RunConfig

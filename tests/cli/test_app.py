@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 import webbrowser
 
@@ -52,6 +53,17 @@ def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     code, out, err = unweave(capsys, "export", run, "--format", "torch")
     assert code == 0, err
     assert torch.export.load(run / "encoder.pt2").module()(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
+
+
+def test_on_a_terminal_the_progress_ends_before_the_next_commands(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    code, out, err = unweave(capsys, "train", "m1", *TINY, "--supervision", "labels(n=20)", "--out", tmp_path / "a run")
+    assert code == 0 and "is trained" not in err
+    out, err = (re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text) for text in (out, err))
+    assert f"unweave evaluate '{tmp_path}/a run'" in out
+    last = err.strip().splitlines()[-2:]
+    assert ["3/3" in line for line in last] == [True, True]
 
 
 def test_resume_of_a_finished_run_changes_nothing(run, capsys):
@@ -110,19 +122,25 @@ BAD = [
     (["train", "beta_vae", *TINY, "--checkpoint-every", "3m"], "checkpoint_every", "3m"),
     (["train", "beta_vae", *TINY, "--validate-every", "0"], "validate_every", 0),
     (["train", "beta_vae", *TINY, "--init", "normal"], "init", "normal"),
-    (["train", "beta_vae", *TINY, "--init-from", "nowhere"], "run", "nowhere"),
+    (["train", "beta_vae", *TINY, "--init-from", "nowhere"], "init_from", "nowhere"),
+    (["train", "beta_vae", *TINY, "--init-from", ""], "init_from", ""),
+    (["train", "beta_vae", *TINY, "--set", "start=glorot"], "set", "start=glorot"),
+    (["train", "beta_vae", *TINY, "--set", "critic_width=4"], "setting", "critic_width"),
+    (["train", "beta_vae", *TINY, "--strategy", "vmap"], "strategy", "vmap"),
     (["train", "beta_vae", *TINY, "--out", "/proc/x/y"], "out", "/proc/x/y"),
     (["train", "beta_vae", *TINY, "--supervision", "pears"], "supervision", "pears"),
     (["train", "beta_vae", *TINY, "--supervision", "pairs(k=1)"], ..., ...),
     (["train", "ada_gvae", *TINY], ..., ...),
     (["train", "beta_vae", "--data", "sprites(size=20)"], "net", "locatello"),
     (["train", "beta_vae", "--device", "tpu"], "device", "tpu"),
+    (["train", "beta_vae", "--device", "cpu:x"], "device", "cpu:x"),
     (["train", "vae", "--resume", "nothing"], "method", "vae"),
     (["train", "--resume", "nothing"], "run", "nothing"),
     (["train", "--resume", "nothing", "--steps", "10000"], "run", "nothing"),
     (["train", "--resume", "nothing", "--set", "beta=2"], "set", "beta=2"),
     (["train", "--resume", ".", "--data", "photos"], "data", "photos"),
     (["train", "--resume", "."], "run", "."),
+    (["train", "--resume", ".", "--strategy", "vmap"], "strategy", "vmap"),
     (["evaluate", "nothing"], "run", "nothing"),
     (["report", "nothing"], "run", "nothing"),
     (["compare", "nothing"], "run", "nothing"),
@@ -136,6 +154,8 @@ BAD = [
 ]
 UNPARSED = [  # words, and what the message of typer has to name
     (["train", "beta_vae", *TINY, "--steps", "x"], "--steps"),
+    (["train", "beta_vae", *TINY, "--steps", "1.5"], "'1.5'"),
+    (["train", "beta_vae", *TINY, "--clip", "many"], "'many'"),
     (["train", "vae", "--nope"], "--nope"),
     (["train", "vae", "--sett", "beta=3"], "--set"),
     (["trian"], "train"),
@@ -180,6 +200,17 @@ def test_cuda_without_one(tmp_path, capsys, monkeypatch):
     assert code == 2
     assert "cuda" in err
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [("evaluate", "seed", -1), ("evaluate", "rows", "1"), ("compare", "seed", -1), ("compare", "out", __file__)],
+)
+def test_bad_options_of_commands_that_read_runs(run, command, option, value, capsys):
+    code, _, err = unweave(capsys, command, run, f"--{option}", value)
+    assert code == 2 and err.strip().splitlines()[-1].startswith("error: ")
+    with raises(option, value=value):
+        app.app([command, str(run), f"--{option}", str(value)], standalone_mode=False)
 
 
 def test_an_existing_folder_is_not_touched(run, capsys):

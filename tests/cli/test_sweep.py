@@ -51,6 +51,26 @@ def test_a_sweep_ends_in_runs_a_table_and_a_page(tmp_path):
     assert pd.read_csv(tmp_path / "c" / "scores.csv")["mig"].tolist() == pytest.approx(frame["mig"].tolist())
 
 
+def test_the_table_shows_schedules_as_they_are_typed(tmp_path):
+    schedule = "linear(0,0.001,4,0)"
+    done = run("train", "vae", *SMALL, "--lr", "1e-3", "--out", str(tmp_path / "a"))
+    assert done.exit_code == 0, done.output
+    done = run("train", "vae", *SMALL, "--lr", schedule, "--out", str(tmp_path / "b"))
+    assert done.exit_code == 0, done.output
+    done = run("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--out", str(tmp_path / "c"), "--metrics", "mig")
+    assert schedule in done.output
+
+
+def test_a_sweep_whose_runs_all_diverge_is_an_error(tmp_path):
+    words = ["train", "vae", *SMALL, "--lr", "1e30", "--seeds", "0-1", "--out", str(tmp_path / "s")]
+    with raises("lr", value=1e30):
+        app(words, standalone_mode=False)
+    assert len(pd.read_csv(tmp_path / "s" / "scores.csv")) == 2
+    words = ["train", "beta_vae", *SMALL, "--set", "beta=1,1e38", "--lr", "0.001", "--out", str(tmp_path / "one")]
+    assert run(*words).exit_code == 0
+    assert pd.read_csv(tmp_path / "one" / "scores.csv")["diverged"].notna().tolist() == [False, True]
+
+
 def test_several_methods_in_one_sweep(tmp_path):
     done = run("train", "vae,beta_vae", *SMALL, "--out", str(tmp_path / "s"))
     assert done.exit_code == 0, done.output

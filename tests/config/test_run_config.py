@@ -142,6 +142,14 @@ def test_difference_names_the_first_field_of_another_run(run):
         ("checkpoint_every", 0),
         ("checkpoint_every", "30m"),
         ("checkpoint_every", "-1s"),
+        ("lr", True),
+        ("lr", ("a", 1, 2, 3)),
+        ("lr", (1.0, 0.1, 0, 0)),
+        ("init", None),
+        ("device", None),
+        ("device", "cpu:x"),
+        ("keep_state", "yes"),
+        ("init_from", ""),
     ],
 )
 def test_invalid_options_are_refused_before_anything_is_written(name, value, tmp_path):

@@ -8,6 +8,7 @@ from raises import raises
 
 import unweave as uw
 from unweave.runs import RunFolder
+from unweave.training.sweep import resume_all
 
 OPTIONS = {"net": "small", "latents": 2, "batch": 4, "log_every": 2, "device": "cpu"}
 
@@ -37,6 +38,15 @@ def test_the_optimizer_state_is_dropped_unless_it_is_kept(tmp_path):
     assert {path: path.read_bytes() for path in run.folder.path.iterdir()} == before
 
 
+def test_no_run_of_a_sweep_is_changed_if_one_cannot_be_extended(tmp_path):
+    train(tmp_path / "a", 4, keep_state=True)
+    train(tmp_path / "b", 4)
+    before = {path: path.read_bytes() for path in tmp_path.glob("*/*")}
+    with raises("steps", value=8):
+        resume_all([tmp_path / "a", tmp_path / "b"], steps=8)
+    assert {path: path.read_bytes() for path in tmp_path.glob("*/*")} == before
+
+
 def test_a_run_cannot_be_shortened_and_stages_have_a_fixed_length(tmp_path):
     train(tmp_path / "run", 4, keep_state=True)
     with raises("steps", value=2):
@@ -51,6 +61,9 @@ def test_init_from_starts_with_the_weights_of_a_run(tmp_path):
     second = train(tmp_path / "second", 1, "beta_vae", init_from=tmp_path / "first", lr=0.0)
     assert weights(second) == weights(first)
     assert second.config.init_from == str(tmp_path / "first")
+    for value in ("", str(tmp_path), 5):
+        with raises("init_from", value=str(value)):
+            train(tmp_path / "third", 1, init_from=value)
     with raises("init_from"):
         train(tmp_path / "third", 1, init_from=tmp_path / "first", latents=3)
     assert not (tmp_path / "third").exists()

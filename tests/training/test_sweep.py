@@ -196,6 +196,7 @@ def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch)
     ("runs", "options", "argument"),
     [
         ([], {}, "runs"),
+        ([{"data": "rooms(size=8)"}], {}, "method"),
         ([QUICK], {"strategy": "magic"}, "strategy"),
         ([QUICK, QUICK], {}, "out"),
         ([QUICK, {**QUICK, "beta": "much", "seed": 1}], {}, "beta"),

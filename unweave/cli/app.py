@@ -97,7 +97,10 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()  # type: ignore[attr-defined]
         else:
-            error_console.print(f"[red]error:[/red] {_plain(error.format_message())}")  # type: ignore[attr-defined]
+            message, details = error.format_message(), getattr(error.__cause__, "errors", None)  # type: ignore[attr-defined]
+            if details:  # of a value that pydantic could not convert, which the message lacks
+                message = f"{message.partition(',')[0]}, got {details()[0]['input']!r}"
+            error_console.print(f"[red]error:[/red] {_plain(message)}")
         sys.exit(2)
     finally:
         gc.freeze()  # a garbage collection of torch at exit takes a third of a second

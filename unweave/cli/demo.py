@@ -25,8 +25,8 @@ RUNS: tuple[tuple[str, int], ...] = (
 def run_demo(out: Path, seed: int, quick: bool) -> None:
     """Train both models, score them and write the report."""
     out_console.print(
-        "Two models are trained on the same 737,280 images. One gets single images, the other pairs that differ in\n"
-        "one factor, without knowing which. With pairs, the latents match the factors for nearly every seed;\n"
+        "Two models are trained on the same 737,280 images. One gets single images, the other pairs that differ in "
+        "one factor, without knowing which. With pairs, the latents match the factors for nearly every seed; "
         "with single images, this depends on the seed."
     )
     models = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from unweave.errors import Interrupted
 
@@ -36,8 +37,9 @@ def progress_observer(quiet: bool = False, label: str = "") -> Iterator[Progress
     elif not console.is_terminal:
         yield _lines(console, lambda r: (f"{label or r.stage} {r.step}/{r.steps}  {_state(r)}", r.step / r.steps))
     else:
-        columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-        with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bar:
+        text = TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+        columns = [TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), text]
+        with Progress(*columns, console=console, expand=True) as bar:
             tasks: dict[str, TaskID] = {}
 
             def observe(progress: TrainingProgress) -> None:

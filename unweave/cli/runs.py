@@ -44,8 +44,8 @@ def evaluate(
                 raise invalid(name, str(value), f"left out for arrays, as in '{source}'")
         result, beside = evaluate_npz(source, **options), source.with_suffix(".scores")
     else:
-        if rows not in (None, "all") and not str(rows).isdigit():
-            raise invalid("rows", rows, "an integer, or all")
+        if rows not in (None, "all") and not (str(rows).isdecimal() and int(str(rows)) >= 2):
+            raise invalid("rows", rows, "an integer >= 2, or all")
         run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
@@ -121,6 +121,8 @@ def compare(
     from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
     from unweave.training.build import find_device
 
+    if out.exists() and not out.is_dir():
+        raise invalid("out", str(out), "a folder")
     folders = find_runs(runs)
     if left := unfinished_runs(folders):
         hint = f"{len(left)} of {len(folders)} are not; continue with: unweave train --resume {left[0]}"

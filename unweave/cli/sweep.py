@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from unweave.cli import out_console
+from unweave.config import format_value
 from unweave.errors import invalid
 
 if TYPE_CHECKING:
@@ -98,8 +99,10 @@ def score_and_show(done: Sequence[Any], root: Path) -> None:
     """Score all runs; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 
-    device = str(next((next(run.method.parameters()).device for run in done if hasattr(run, "method")), "cpu"))
-    show(score_runs(done, device=device), root)
+    device = next((run.config.device for run in done if hasattr(run, "method")), None)
+    show(score_runs(done, device=device or "cpu"), root)
+    if device is None:
+        raise invalid("lr", done[0].config.lr, "smaller, or clip given", context=f"all runs in '{root}' diverged")
 
 
 def show(frame: pd.DataFrame, root: Path) -> None:
@@ -110,7 +113,7 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     out_console.print(_summary_table(frame))
     for _, row in frame[frame["diverged"].notna()].iterrows():
         message = f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip."
-        out_console.print(message, style="yellow")
+        out_console.print(message, style="yellow", soft_wrap=True)
     write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
     made = compare_page(frame, root / "compare.html", title=root.name)
     runs = f"{len(frame)} run{'s' * (len(frame) != 1)}"
@@ -124,7 +127,7 @@ def _summary_table(frame: pd.DataFrame) -> Table:
     for name in scores:
         table.add_column(name, justify="right", min_width=5)
     for key, group in frame.groupby(["method", *settings], sort=False, dropna=False):
-        words = [f"{word:g}" if isinstance(word, float) else str(word) for word in key]
+        words = [f"{word:g}" if isinstance(word, float) else format_value(word) for word in key]
         spread = len(group) > 1
         lines = "mean\n±\nbest" if spread else ""
         table.add_row(*words, str(len(group)), lines, *(_cell(group[name], spread) for name in scores))

@@ -1,10 +1,12 @@
 """The command `unweave train`. Its options are the fields of `RunConfig`, and those below that are about files."""
 
 import inspect
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from unweave.cli import out_console
 from unweave.cli.data import (
@@ -19,7 +21,8 @@ from unweave.cli.data import (
     supervision_from_files,
 )
 from unweave.config import OPTIONS, option_flag, train_parameters
-from unweave.errors import invalid
+from unweave.config.run_config import ALIASES
+from unweave.errors import check_choice, invalid
 
 RESUME_OPTIONS = ("resume", "data", "factors", "device", "steps", "strategy", "quiet")
 
@@ -47,6 +50,9 @@ def train(
     **options: Any,
 ) -> None:
     """Train METHOD on a data set into a run folder; with several values or seeds, all runs together."""
+    from unweave.engine.replicas import STRATEGIES
+
+    check_choice("strategy", strategy, ("auto", *STRATEGIES))
     if resume is not None:
         _resume(context, resume, Path(data), factors, options, strategy, quiet)
         return
@@ -74,7 +80,8 @@ def train(
         sweep(method, dataset, settings, many, rest, out=out, strategy=strategy, quiet=quiet)
         return
     with progress_observer(quiet) as observe:
-        _finish(start(method, dataset, out=out, observe=observe, **options, **settings))
+        trained = start(method, dataset, out=out, observe=observe, **options, **settings)
+    _finish(trained)
 
 
 def _resume(
@@ -117,12 +124,13 @@ def _finish(trained: Any) -> None:
     path = trained.folder.path
     save_samples(trained)
     if trained.representation.encode is None:
-        out_console.print(f"[bold]{path}[/bold] is trained.")
+        out_console.print(f"[bold]{path}[/bold] is trained.", soft_wrap=True)
         return
-    out_console.print(f"[bold]{path}[/bold] is trained. Next:")
-    out_console.print(f"  unweave evaluate {path}\n  unweave report {path} -o report.html")
+    out_console.print(f"[bold]{path}[/bold] is trained. Next:", soft_wrap=True)
+    quoted = escape(shlex.quote(str(path)))
+    out_console.print(f"  unweave evaluate {quoted}\n  unweave report {quoted} -o report.html", soft_wrap=True)
     if trained.representation.classify is not None:
-        out_console.print(f"  unweave predict {path} -o predicted.csv")
+        out_console.print(f"  unweave predict {quoted} -o predicted.csv", soft_wrap=True)
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
@@ -132,8 +140,8 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not name or not value:
             raise invalid("set", pair, "name=value, such as --set beta=6")
-        if name in {*OPTIONS, "out", "observe", "data", "method"}:
-            raise invalid("set", pair, "a setting of the method", hint=f"use the option {option_flag(name)} {value}")
+        if (option := ALIASES.get(name, name)) in {*OPTIONS, "out", "observe", "data", "method"}:
+            raise invalid("set", pair, "a setting of the method", hint=f"use the option {option_flag(option)} {value}")
         settings[name] = value
     return settings
 

@@ -15,6 +15,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from unweave.config.optimizers import parse_rate
@@ -60,8 +61,14 @@ def choice(*accepted: str) -> Callable[[str, Any], str]:
     return lambda name, value: check_choice(name, value, accepted)
 
 
+def boolean(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise invalid(name, value, "True or False")
+    return value
+
+
 def _clip(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise invalid(name, value, "a number >= 0")
     return float(check_bounds(name, float(value), 0.0))  # type: ignore[arg-type]
 
@@ -107,14 +114,18 @@ class RunConfig:
     optimizer: str = option("adam", "adam, or sgd: gradient descent with momentum", check=choice(*OPTIMIZERS))
     clip: float = option(0.0, "largest gradient norm of a player; 0 is off", check=_clip, shared=bool)
     init: str = option(
-        "glorot", "initial weights: glorot, or normal(0.02) with a standard deviation", shared=None, alias="start"
+        "glorot",
+        "initial weights: glorot, or normal(0.02) with a standard deviation",
+        check=lambda name, value: str(value).strip(),
+        shared=None,
+        alias="start",
     )
     init_from: str | None = option(None, "run folder whose weights a new run starts from", shared=None)
     precision: str = option("float32", "float32, tf32 or bf16", check=choice(*PRECISIONS))
     engine: str = option(
         "auto", "auto, loop, compiled or graph", check=choice(*ENGINES), identity=False, compared=False
     )
-    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps", **EXECUTION)
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps", check=lambda name, value: str(value), **EXECUTION)
     log_every: int = option(100, "steps between two records of the log", check=integer(1), compared=False, repeat=False)
     validate_every: int = option(
         1000, "steps between two validations", check=integer(1), shared=None, compared=False, repeat=False
@@ -128,7 +139,11 @@ class RunConfig:
         **EXECUTION,
     )
     keep_state: bool = option(
-        False, "keep the optimizer state of the finished run, so that it can be extended", shared=None, **EXECUTION
+        False,
+        "keep the optimizer state of the finished run, so that it can be extended",
+        check=boolean,
+        shared=None,
+        **EXECUTION,
     )
     created: str = ""
     versions: dict[str, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from unweave.errors import check_choice, invalid
@@ -28,10 +29,11 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "
 
 def parse_schedule(name: str, text: Any) -> Value:
     """Parse a number, or a linear schedule `linear(start, end, steps[, begin])` over the training steps."""
-    if isinstance(text, int | float) and not isinstance(text, bool):
-        return float(text)
-    if isinstance(text, tuple | list) and len(text) == 4:
-        return tuple(float(v) for v in text)  # type: ignore[return-value]
+    parts = text if isinstance(text, tuple | list) else ()
+    if len(parts) == 4 and all(isinstance(v, Real) for v in parts) and parts[2] > 0:
+        return tuple(float(v) for v in parts)  # type: ignore[return-value]
+    if isinstance(text, bool):
+        raise invalid(name, text, SCHEDULE)
     try:
         return float(text)
     except (TypeError, ValueError):
@@ -101,10 +103,11 @@ def resolve_settings(method: type[Method], settings: Mapping[str, Any]) -> tuple
     """Split a user's settings into constructor arguments and hyperparameters of all stages, with defaults filled in."""
     from unweave.contract import stages
 
-    settings = {OLD_SETTINGS.get(name, name): value for name, value in settings.items()}
     static, traced = all_settings(method, settings)
     for name in settings:
-        check_choice("setting", name, [*traced, *static], context=method.__name__)
+        if OLD_SETTINGS.get(name) not in static:
+            check_choice("setting", name, [*traced, *static], context=method.__name__)
+    settings = {OLD_SETTINGS.get(name, name): value for name, value in settings.items()}
     arguments = {n: _static(n, settings[n], p) if n in settings else p.default for n, p in static.items()}
     hyper = {
         n: check_bounds(n, parse_schedule(n, settings.get(n, param.default)), param.low, param.high)

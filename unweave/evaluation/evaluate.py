@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
-from unweave.errors import UserError, check_choice, invalid
+from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
 from unweave.metrics.inputs import FactorTypes, MetricInputs, array_error, read_table, select_rows
@@ -85,6 +85,7 @@ def evaluate(
     """
     names = _candidate_metrics(metrics)
     check_choice("codes", codes, ("mean", "sampled"))
+    check_integer("seed", seed, 0)
     if isinstance(model, str | Path):
         model = load(model, device=device)
     if num_samples is not None and num_samples < 2:
@@ -177,6 +178,7 @@ def evaluate_arrays(
 ) -> Evaluation:
     """Return the scores of codes [N, D] and factors [N, K]; with `logvar` the codes are posterior means."""
     _candidate_metrics(metrics)
+    check_integer("seed", seed, 0)
     table = read_table(codes, factors, factor_types=factor_types)
     count = len(table.factor_types)
     factor_names = tuple(names) if names is not None else tuple(f"factor {k}" for k in range(count))

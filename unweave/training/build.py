@@ -1,5 +1,6 @@
 """From a run's configuration to what trains it: method, device, program and engine."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -35,10 +36,10 @@ def find_device(device: str, precision: str = "float32") -> str:
     usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
         device = "cuda" if usable["cuda"] else "cpu"
-    kind = device.split(":")[0]
-    if kind not in usable:
+    if not re.fullmatch(r"cpu|cuda(:\d+)?|mps", str(device)):
         raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
-    if not usable[kind]:
+    kind, _, index = device.partition(":")
+    if not usable[kind] or (index and int(index) >= torch.cuda.device_count()):
         accepted = ", ".join(name for name, is_usable in usable.items() if is_usable)
         message = f"device '{device}' is not available on this machine; available: {accepted}"
         raise UserError(message, argument="device", value=device, accepted=accepted)

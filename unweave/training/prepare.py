@@ -21,7 +21,7 @@ from unweave.errors import UserNotice, invalid
 from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
-from unweave.runs import RunFolder, environment
+from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
 from unweave.training.build import build, build_program, find_device, find_method, probe_method
 from unweave.training.cohort import Run
 
@@ -44,8 +44,7 @@ def prepare(
         data_options=data.options,
         device=device,
         supervision=supervision.text,
-        init=config.init.strip(),
-        init_from=str(RunFolder.open(config.init_from).path.resolve()) if config.init_from else config.init_from,
+        init_from=None if config.init_from is None else _weights_source(config.init_from),
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
@@ -103,8 +102,19 @@ def dry_run(run: Run) -> None:
         raise invalid("batch", config.batch, f"smaller on device '{config.device}'", hint=hint) from error
 
 
-def init_from(method: Method, path: str) -> list[str]:
-    """Copy the weights of another run that have the same names; return the names of those that it lacks."""
+def _weights_source(path: str | Path) -> str:
+    """Return the absolute path of the run folder whose weights a new run starts from."""
+    folder = RunFolder(str(path))
+    if not folder.has("config.json") or not (folder.has(WEIGHTS) or folder.has(CHECKPOINT)):
+        raise invalid("init_from", str(path), "a run folder that contains weights")
+    return str(folder.path.resolve())
+
+
+def init_from(method: Method, path: str) -> None:
+    """Copy the weights of another run that have the same names; the others keep their initial values.
+
+    Only the first stage of a run starts from another run; each later stage is built from the trained stage before it.
+    """
     weights, own = load_weights(RunFolder.open(path))[0], method.state_dict()
     shared = {name: weights[name] for name in own if name in weights}
     for name, tensor in shared.items():
@@ -114,7 +124,6 @@ def init_from(method: Method, path: str) -> list[str]:
     if not shared:
         raise invalid("init_from", path, f"a run that shares weights with {type(method).__name__}")
     method.load_state_dict(shared, strict=False)
-    return [name for name in own if name not in shared]
 
 
 def create_folder(run: Run) -> None:

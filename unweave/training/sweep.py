@@ -75,6 +75,8 @@ def resume_all(
         data = loaded.get(config.data_text())
         runs.append(reopen(path, data=data, device=device, steps=steps))
         loaded[config.data_text()] = runs[-1].data
+    for run in runs:
+        store_steps(run)
     return train_all(runs, strategy, observe)
 
 
@@ -86,28 +88,33 @@ def reopen(
     device: str | None = None,
     steps: int | None = None,
 ) -> Run:
-    """Return the run in a folder, ready to be continued; with `steps`, extended to this number of steps."""
+    """Return the run in a folder, ready to be continued; with `steps`, to be extended to so many by `store_steps`."""
     folder = RunFolder.open(path)
     config = read_config(folder)
     config = config.replace(device=find_device(device or config.device, config.precision))
     cls = method or find_method(config.method)
     if steps is not None and check_integer("steps", steps, 1) != config.steps:
-        _check_extension(folder, cls, steps)
+        _check_extension(folder, cls, config.steps, steps)
         config = config.replace(steps=steps)
-        folder.remove(WEIGHTS)  # first, so that a run never seems finished before its last step
-        folder.write_json("config.json", config.to_json())
     data = data or load_training_data(folder)
     return Run(folder, config, cls, data, parse_supervision(config.supervision, data))
 
 
-def _check_extension(folder: RunFolder, cls: type[Method], steps: int) -> None:
+def store_steps(run: Run) -> None:
+    """Write the number of steps of a run that is extended, before it is trained."""
+    if read_config(run.folder).steps != run.config.steps:
+        run.folder.remove(WEIGHTS)  # first, so that a run never seems finished before its last step
+        run.folder.write_json("config.json", run.config.to_json())
+
+
+def _check_extension(folder: RunFolder, cls: type[Method], before: int, steps: int) -> None:
     context = f"run '{folder.path}'"
     if len(stages(cls)) > 1:
         hint = "a run of several stages has a fixed length"
-        raise invalid("steps", steps, "that of the run", context=context, hint=hint)
+        raise invalid("steps", steps, f"{before}, as in its configuration", context=context, hint=hint)
     if folder.finished and not folder.has(CHECKPOINT):
         hint = "the optimizer state of a finished run is kept only with keep_state"
-        raise invalid("steps", steps, "that of the run", context=context, hint=hint)
+        raise invalid("steps", steps, f"{before}, as in its configuration", context=context, hint=hint)
     if steps < (done := checkpoint_step(folder)):
         raise invalid("steps", steps, f"at least {done}, which are already trained", context=context)
 
@@ -123,7 +130,7 @@ def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> 
         options = {k: v for k, v in given.items() if k not in ("method", "data", "out")}
         name = given.get("data", "sprites")
         data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
-        run = prepare(given["method"], data, out=given.get("out") or out, **options)
+        run = prepare(given.get("method", ""), data, out=given.get("out") or out, **options)
         if not given.get("out"):
             name = folder_name(given, run.config.method, data_label(run.config), varied)
             run = run._replace(folder=RunFolder(out / name))

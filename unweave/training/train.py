@@ -4,14 +4,14 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from unweave.config import train_parameters
+from unweave.config import format_value, train_parameters
 from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError
 from unweave.model import Diverged, TrainedModel
 from unweave.training.prepare import create_folder, dry_run, prepare
 from unweave.training.progress import ProgressCallback
-from unweave.training.sweep import reopen
+from unweave.training.sweep import reopen, store_steps
 from unweave.training.trainer import Result, train_all
 
 
@@ -45,13 +45,15 @@ def resume(
 ) -> TrainedModel:
     """Continue an interrupted run, or extend one that kept its state to `steps`; return a finished one unchanged."""
     run = reopen(path, method=method, data=data, device=device, steps=steps)
+    store_steps(run)
     return _raise_if_diverged(train_all([run], observe=observe)[0])
 
 
 def _raise_if_diverged(result: Result) -> TrainedModel:
     if isinstance(result, Diverged):
         lr, where = result.config.lr, f"by step {result.step} of run '{result.folder.path}'"
-        accepted = f"smaller than {'the default' if lr is None else lr}, or clip given, such as clip=10"
+        shown = "the default" if lr is None else format_value(lr) if isinstance(lr, tuple) else lr
+        accepted = f"smaller than {shown}, or clip given, such as clip=10"
         message = f"training diverged: {result.quantity} is not finite {where}; lr must be {accepted}"
         raise UserError(message, argument="lr", value=lr, accepted=accepted)
     return result
