@@ -16,7 +16,7 @@ from torch import Tensor
 from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.supervision.parse import parse_supervision
-from unweave.errors import invalid
+from unweave.errors import invalid, renamed_arguments
 from unweave.evaluation.codes import sample_indices
 from unweave.metrics.inputs import Floats, Indices, array_error
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize
@@ -78,6 +78,7 @@ class _Rows(NamedTuple):
     train_N: np.ndarray  # True for train observations
 
 
+@renamed_arguments(rows="num_samples")
 def group_accuracy(
     run: TrainedModel,
     data: Dataset | None = None,

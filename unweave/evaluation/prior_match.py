@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset
-from unweave.errors import check_choice, invalid
+from unweave.errors import check_choice, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
@@ -81,6 +81,7 @@ def fit_classifier(
     return Classifier(k, classify, class_N.bincount(minlength=count).cpu().numpy(), float(wrong))
 
 
+@renamed_arguments(rows="num_samples")
 def aggregate_posterior_metrics(
     what: Representation,
     data: Dataset,

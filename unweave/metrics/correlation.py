@@ -5,7 +5,7 @@ Shape letters: N rows, D codes, K factors.
 
 import numpy as np
 
-from unweave.errors import check_choice
+from unweave.errors import check_choice, renamed_arguments
 from unweave.metrics.inputs import (
     Array,
     FactorTypes,
@@ -22,6 +22,7 @@ _SMALLEST = 1e-12  # smaller eigenvalues of a correlation matrix are rounding er
 _CHUNK = 65_536  # rows centred at once
 
 
+@renamed_arguments(kinds="factor_types")
 def mcc_score(codes: Array, factors: Array, *, method: str = "pearson", factor_types: FactorTypes = None) -> float:
     """Mean correlation coefficient (Hyvärinen & Morioka 2016, https://arxiv.org/abs/1605.06336), in 0..1.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unweave.errors import renamed_arguments
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows
 from unweave.metrics.metric import Metric
@@ -15,6 +16,7 @@ from unweave.metrics.solvers.predictors import fit, read_split
 _LEAST = 1e-11  # added to every importance, as in disentanglement_lib
 
 
+@renamed_arguments(kinds="factor_types")
 def importance_matrix(codes: Array, factors: Array, **options: Any) -> Floats:
     """Return the importance of each code for predicting each factor [D, K], with the options of `dci_scores`.
 
@@ -40,6 +42,7 @@ def concentration(importance: Floats) -> float:
     return float(np.clip(((1 - evenness(importance)) * weight).sum() / weight.sum(), 0.0, 1.0))
 
 
+@renamed_arguments(kinds="factor_types")
 def dci_scores(
     codes: Array,
     factors: Array,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unweave.errors import check_choice, invalid
+from unweave.errors import check_choice, invalid, renamed_arguments
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import Array, FactorTypes, Floats, TestRows, check_at_least, learnable, select_rows
 from unweave.metrics.metric import Metric
@@ -53,6 +53,7 @@ def accuracies(split: Split, model: str, labels: Sequence[int], seed: int, devic
     ]
 
 
+@renamed_arguments(kinds="factor_types")
 def downstream_scores(
     codes: Array,
     factors: Array,

@@ -5,6 +5,7 @@ Shape letters: N rows, D codes, K factors, V values of one factor.
 
 import numpy as np
 
+from unweave.errors import renamed_arguments
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, TestRows, classes
 from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import parallel_map
@@ -41,6 +42,7 @@ def explicitness_per_factor(split: Split) -> Floats:
     return np.array(parallel_map(mean_area, split.factors))
 
 
+@renamed_arguments(kinds="factor_types")
 def explicitness_score(
     codes: Array, factors: Array, *, test: TestRows = None, seed: int = 0, factor_types: FactorTypes = None
 ) -> float:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unweave.errors import renamed_arguments
 from unweave.metrics.inputs import (
     Array,
     FactorTypes,
@@ -110,6 +111,7 @@ def majority_accuracy(train_DK: Indices, test_DK: Indices) -> float:
     return float(test_DK[np.arange(len(guess_D)), guess_D].sum() / test_DK.sum())
 
 
+@renamed_arguments(kinds="factor_types")
 def factor_vae_score(
     codes: Array,
     factors: Array,
@@ -172,6 +174,7 @@ def difference_table(
     return np.concatenate(found), np.repeat(np.arange(len(factors)), votes_K)
 
 
+@renamed_arguments(kinds="factor_types")
 def beta_vae_score(
     codes: Array,
     factors: Array,

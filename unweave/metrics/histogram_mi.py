@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unweave.errors import UserError, invalid
+from unweave.errors import UserError, invalid, renamed_arguments
 from unweave.metrics.inputs import (
     BINS,
     Array,
@@ -162,6 +162,7 @@ def device_of(codes: Array, device: str | torch.device | None) -> str | torch.de
     return found
 
 
+@renamed_arguments(kinds="factor_types")
 def mutual_information_matrix(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> Floats:
@@ -172,6 +173,7 @@ def mutual_information_matrix(
     return np.stack([informations(table_DBV) for table_DBV in counts.tables], axis=1)
 
 
+@renamed_arguments(kinds="factor_types")
 def entropies(factors: Array, *, factor_types: FactorTypes = None) -> Floats:
     """Return H(factor) in nats, [K]; 0 for a factor with a single value."""
     table = read_table(

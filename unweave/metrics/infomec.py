@@ -5,6 +5,7 @@ Shape letters: N rows, D codes, K factors.
 
 import numpy as np
 
+from unweave.errors import renamed_arguments
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import (
     Array,
@@ -24,6 +25,7 @@ from unweave.metrics.parallel import Device
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities
 
 
+@renamed_arguments(kinds="factor_types")
 def infomec_scores(
     codes: Array,
     factors: Array,

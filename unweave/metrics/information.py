@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from unweave.errors import check_choice, invalid
+from unweave.errors import check_choice, invalid, renamed_arguments
 from unweave.metrics.histogram_mi import Information, count_table, device_of, information_from_counts
 from unweave.metrics.inputs import BINS, Array, FactorTypes, Floats, array_error, as_matrix, read_table, varying_factors
 from unweave.metrics.knn_mi import neighbour_information_matrix
@@ -37,6 +37,7 @@ def mig_gaps(information_DK: Floats, entropies_K: Floats) -> Floats:
     return (first_K - second_K) / entropies_K
 
 
+@renamed_arguments(kinds="factor_types")
 def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None) -> Floats:
     """Return the gap between the two best codes of each factor, divided by its entropy, [K]; NaN if it is constant."""
     known = read_information(codes, factors, bins, factor_types, None)
@@ -45,6 +46,7 @@ def mig_per_factor(codes: Array, factors: Array, *, bins: int = BINS, factor_typ
     return gaps_K
 
 
+@renamed_arguments(kinds="factor_types")
 def mig_score(
     codes: Array,
     factors: Array,
@@ -76,6 +78,7 @@ def mig_from_information(known: Information) -> float:
     return float(mig_gaps(known.mutual, known.entropy).mean())
 
 
+@renamed_arguments(kinds="factor_types")
 def mig_sup_score(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
@@ -96,6 +99,7 @@ def mig_sup_from_information(known: Information) -> float:
     return float((first_D - second_D).mean())
 
 
+@renamed_arguments(kinds="factor_types")
 def modularity_score(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
@@ -119,6 +123,7 @@ def modularity_from_information(known: Information) -> float:
     return float((1.0 - beside_D).mean())
 
 
+@renamed_arguments(kinds="factor_types")
 def jemmig_score(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
@@ -142,6 +147,7 @@ def jemmig_from_information(known: Information) -> float:
     return float(np.clip(score_K.mean(), 0.0, 1.0))
 
 
+@renamed_arguments(kinds="factor_types")
 def dcimig_score(
     codes: Array, factors: Array, *, bins: int = BINS, factor_types: FactorTypes = None, device: str | None = None
 ) -> float:
@@ -163,6 +169,7 @@ def dcimig_from_information(known: Information) -> float:
     return float(held_DK.max(axis=0).sum() / known.entropy.sum())
 
 
+@renamed_arguments(kinds="factor_types")
 def group_mig_score(
     codes: Array,
     factors: Array,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.errors import invalid
+from unweave.errors import invalid, renamed_arguments
 from unweave.metrics.histogram_mi import device_of
 from unweave.metrics.inputs import (
     BINS,
@@ -39,6 +39,7 @@ class Robustness(NamedTuple):
     deviations: Floats  # the largest deviation of each code from its mean [D]
 
 
+@renamed_arguments(kinds="factor_types")
 def irs_score(
     codes: Array,
     factors: Array,

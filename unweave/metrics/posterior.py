@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.errors import invalid
+from unweave.errors import invalid, renamed_arguments
 from unweave.metrics.histogram_mi import device_of, table_information
 from unweave.metrics.information import mig_gaps
 from unweave.metrics.inputs import (
@@ -108,6 +108,7 @@ def _log_sum_exp(values_SN: Tensor) -> Tensor:
     return values_SN.sub_(most_S[:, None]).clamp_(min=-80.0).exp_().sum(1).log_().add_(most_S)
 
 
+@renamed_arguments(kinds="factor_types")
 def posterior_information_matrix(
     mean: Array,
     logvar: Array,
@@ -151,6 +152,7 @@ def _informations(drawn: Sampled, table: MetricInputs, factors: list[int]) -> Fl
     return np.maximum(information_DK, 0.0)
 
 
+@renamed_arguments(kinds="factor_types")
 def mig_score_from_posterior(
     mean: Array,
     logvar: Array,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unweave.errors import check_choice
+from unweave.errors import check_choice, renamed_arguments
 from unweave.metrics.inputs import Array, FactorTypes, Floats, Indices, MetricInputs, TestRows, classes
 from unweave.metrics.metric import Metric
 from unweave.metrics.solvers.predictors import Split, read_split
@@ -161,6 +161,7 @@ def _matrix(split: Split, flavour: str) -> Floats:
     return found_DK
 
 
+@renamed_arguments(kinds="factor_types")
 def sap_score(
     codes: Array,
     factors: Array,
