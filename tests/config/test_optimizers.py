@@ -22,3 +22,13 @@ def test_unknown_settings_are_an_error(declared, value):
 
     with raises("optimizer setting", value=value, accepted=["lr"]):
         resolve_optimizers(Declared)
+
+
+def test_earlier_names_of_class_attributes_are_read():
+    with pytest.warns(DeprecationWarning, match="optimizer_defaults"):
+
+        class Own(uw.Method):
+            recipe = {"model": {"lr": 0.5}}
+            players = {"model": ()}
+
+    assert resolve_optimizers(Own)["model"]["lr"] == 0.5
