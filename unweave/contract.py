@@ -11,6 +11,7 @@ G members of a group or frames of a clip.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -160,6 +161,14 @@ class Method(nn.Module):
     example_supervision: ClassVar[str | None] = None  # on the data set rooms; None is the method's default
     smallest_image: ClassVar[int] = 8  # side in pixels, with net="small"
     objective: ClassVar[str] = "loss"  # the logged quantity that training must lower; "" if none falls steadily
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Read earlier names of class attributes."""
+        super().__init_subclass__(**options)
+        for old, new in {"recipe": "optimizer_defaults", "then": "next_stage"}.items():
+            if old in vars(cls):
+                warnings.warn(f"{cls.__name__}: {old} is deprecated; use {new}", DeprecationWarning, stacklevel=2)
+                setattr(cls, new, vars(cls)[old])
 
     @staticmethod
     def check_hyper(hyper: Mapping[str, float]) -> None:

@@ -5,10 +5,14 @@ so that programs and tests need not read the sentence.
 """
 
 import difflib
+import functools
 import signal
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class UserError(ValueError):
@@ -52,6 +56,23 @@ class Interrupted(KeyboardInterrupt):
 
 class UserNotice(UserWarning):
     """A situation that the user may not have intended but does not have to fix. Its text is one line."""
+
+
+def renamed_arguments(**names: str) -> Callable[[F], F]:
+    """Accept earlier names of keyword arguments, with a DeprecationWarning: @renamed_arguments(old="new")."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            for old in names.keys() & given.keys():
+                text = f"{function.__name__}: {old} is deprecated; use {names[old]}"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                given[names[old]] = given.pop(old)
+            return function(*args, **given)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 def invalid(argument: str, value: object, accepted: str, *, context: str = "", hint: str = "") -> UserError:

@@ -31,3 +31,13 @@ def test_an_unknown_player_is_an_error():
 
     with raises("player", value="modell", accepted=["model"]):
         resolve_optimizers(Declared)
+
+
+def test_earlier_names_of_class_attributes_are_read():
+    with pytest.warns(DeprecationWarning, match="optimizer_defaults"):
+
+        class Own(uw.Method):
+            recipe = {"model": {"lr": 0.5}}
+            players = {"model": ()}
+
+    assert resolve_optimizers(Own)["model"]["lr"] == 0.5

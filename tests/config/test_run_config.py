@@ -92,6 +92,10 @@ def test_json_round_trip(run):
     assert read_config(run.folder) == run.config
 
 
+def test_fields_are_read_like_those_of_a_dict(run):
+    assert run.config["steps"] == run.config.steps and run.config["start"] == run.config.init
+
+
 def test_a_newer_format_and_a_damaged_file_are_errors(run):
     create_folder(run)
     stored = run.folder.read_json("config.json")

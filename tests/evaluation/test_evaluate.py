@@ -15,7 +15,7 @@ from unweave.contract import Representation
 from unweave.data.user.arrays import Arrays
 from unweave.evaluation import codes as encoding
 from unweave.evaluation.evaluate import evaluate, evaluate_arrays, evaluate_npz, read_npz
-from unweave.metrics import METRICS, importance_matrix
+from unweave.metrics import METRICS, importance_matrix, mig_score
 from unweave.model import load
 from unweave.report.information import adjusted_information
 
@@ -49,6 +49,17 @@ def counted_encodings(monkeypatch):
 
     monkeypatch.setattr(encoding, "encode_dataset", encode)
     return calls
+
+
+def test_earlier_names_of_arguments_and_of_attributes(run):
+    with pytest.warns(DeprecationWarning, match="num_samples"):
+        found = uw.evaluate(run, metrics=["mig"], rows=50, save=False)
+    assert found.rows == 50
+    assert (found.alive == found.active).all() and (found.nats == found.latent_information).all()
+    with pytest.warns(DeprecationWarning, match="factor_types"):
+        assert mig_score(CODES, FACTORS, kinds="continuous") == mig_score(CODES, FACTORS, factor_types="continuous")
+    with pytest.warns(DeprecationWarning, match="factor_types"):
+        uw.evaluate_arrays(CODES, FACTORS, kinds="discrete", metrics=["mig"])
 
 
 def test_sampled_codes_are_draws_from_the_posteriors(run):

@@ -149,6 +149,10 @@ class RunConfig:
     versions: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)  # about the user's own data, for the record
 
+    def __getitem__(self, name: str) -> Any:
+        """Return a field; the configuration of a run was a dict in earlier versions."""
+        return getattr(self, ALIASES.get(name, name))
+
     @property
     def learning_rates(self) -> dict[str, Any]:
         return {player: settings["lr"] for player, settings in self.optimizers.items()}

@@ -79,6 +79,11 @@ class Dataset(nn.Module):
         return ("discrete",) * len(self.factor_names)
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """Earlier name of `factor_types`."""
+        return self.factor_types
+
+    @property
     def origin(self) -> Dataset:
         """The data set that a view, or a view of a view, is derived from; otherwise the data set itself."""
         return self

@@ -14,7 +14,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
-from unweave.errors import UserError, invalid
+from unweave.errors import UserError, invalid, renamed_arguments
 from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import Diverged, TrainedModel, load
@@ -78,6 +78,7 @@ def varied_settings(configs: Sequence[RunConfig]) -> list[str]:
     return [name for name in names if len({json.dumps(s.get(name), default=str) for s in flat}) > 1]
 
 
+@renamed_arguments(rows="num_samples")
 def score_runs(
     runs: Sequence[TrainedModel | Diverged | str | Path],
     *,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
-from unweave.errors import UserError, check_choice, check_integer, invalid
+from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
 from unweave.metrics.inputs import FactorTypes, MetricInputs, array_error, read_table, select_rows
@@ -55,6 +55,16 @@ class Evaluation(NamedTuple):
         """True for each latent with information about the observation [Z]."""
         return ~(self.latent_information < ACTIVE_THRESHOLD)
 
+    @property
+    def nats(self) -> np.ndarray:
+        """Earlier name of `latent_information`."""
+        return self.latent_information
+
+    @property
+    def alive(self) -> np.ndarray:
+        """Earlier name of `active`."""
+        return self.active
+
     def as_json(self) -> dict[str, Any]:
         fields = self._asdict() | {"factor_names": list(self.factor_names)}
         stored = {n: value.tolist() if isinstance(value, np.ndarray) else value for n, value in fields.items()}
@@ -63,6 +73,7 @@ class Evaluation(NamedTuple):
         return stored
 
 
+@renamed_arguments(rows="num_samples")
 def evaluate(
     model: str | Path | TrainedModel | Representation,
     data: str | Dataset | None = None,
@@ -162,6 +173,7 @@ def _merge_stored(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
     return merged
 
 
+@renamed_arguments(kinds="factor_types")
 def evaluate_arrays(
     codes: Any,
     factors: Any,

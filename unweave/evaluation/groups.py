@@ -17,7 +17,7 @@ from unweave.contract import Part
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
 from unweave.data.supervision.parse import parse_supervision
-from unweave.errors import invalid
+from unweave.errors import invalid, renamed_arguments
 from unweave.evaluation.codes import sample_indices
 from unweave.metrics.inputs import Floats, Indices, array_error
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize
@@ -79,6 +79,7 @@ class _Rows(NamedTuple):
     train_N: np.ndarray  # True for training observations
 
 
+@renamed_arguments(rows="num_samples")
 def group_accuracy(
     run: TrainedModel,
     data: Dataset | None = None,

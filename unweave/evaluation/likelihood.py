@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset
-from unweave.errors import invalid
+from unweave.errors import invalid, renamed_arguments
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel
 from unweave.nn.autoencoder import AutoEncoder
@@ -22,6 +22,7 @@ _MIN_DEVIATION = 0.05  # smallest standard deviation of the starting points
 _DEVIATION = 0.5  # standard deviation of the starting points without a posterior
 
 
+@renamed_arguments(rows="num_samples")
 def marginal_nll(
     run: TrainedModel, data: Dataset, *, num_samples: int = 1000, chains: int = 4, steps: int = 100, seed: int = 0
 ) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 from unweave.contract import Representation
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
-from unweave.errors import check_choice, invalid
+from unweave.errors import check_choice, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
@@ -82,6 +82,7 @@ def fit_classifier(
     return Classifier(k, classify, class_N.bincount(minlength=count).cpu().numpy(), float(wrong))
 
 
+@renamed_arguments(rows="num_samples")
 def aggregate_posterior_metrics(
     representation: Representation,
     data: Dataset,

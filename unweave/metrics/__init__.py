@@ -1,5 +1,8 @@
 """Metrics of disentanglement: functions of `codes` [N, D] and `factors` [N, K]. The list of them is in registry.py."""
 
+from types import FunctionType
+
+from unweave.errors import renamed_arguments
 from unweave.metrics.clusters import cluster_error, cluster_labels
 from unweave.metrics.correlation import (
     active_dimensions,
@@ -65,3 +68,8 @@ __all__ = [
     "recall_at_1",
     "sap_score",
 ]
+
+for _name in __all__:  # `factor_types` was called `kinds` in earlier versions
+    if isinstance(_function := globals()[_name], FunctionType):
+        globals()[_name] = renamed_arguments(kinds="factor_types")(_function)
+        globals()[_name].__module__ = __name__  # where pickle finds it

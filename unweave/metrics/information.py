@@ -255,7 +255,8 @@ GROUP_MIG = Metric(
     "group_mig",
     group_mig_score,
     "MIG between groups (group-MIG)",
-    "How much more information the intended group of latents has about each factor than the other groups.",
+    "How much more information the intended group of latents has about each factor than the other groups; "
+    "below 0, less.",
     definition="20 bins",
     worst=-1.0,
     quick=True,

@@ -70,6 +70,8 @@ def test_a_table_in_the_order_of_the_images(tmp_path):
     (tmp_path / "t.csv").write_text("kind,angle\n" + "".join(f"k{i % 2},{i / 4}\n" for i in range(6)))
     data = load_data(tmp_path / "a.npy", factors=str(tmp_path / "t.csv"), factor_types={"angle": "discrete"})
     assert data.factor_names == ("kind", "angle") and data.factor_types == ("discrete", "discrete")
+    earlier_name = f"arrays(path='{tmp_path}/a.npy', factors='{tmp_path}/t.csv', kinds={{'angle': 'discrete'}})"
+    assert load_data(earlier_name).kinds == ("discrete", "discrete")
     (tmp_path / "t.csv").write_text("kind\na\nb\n")
     with raises("factors", value="2 rows"):
         load_data(tmp_path / "a.npy", factors=str(tmp_path / "t.csv"))
