@@ -1,8 +1,10 @@
 """From a run's configuration to what trains it: method, device, program and engine."""
 
+import ctypes
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import torch
@@ -59,6 +61,15 @@ def matmul_precision(precision: str) -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(products)
         torch.backends.cudnn.allow_tf32 = convolutions
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let glibc keep freed memory. By default it returns the large tensors of a step to the system after each step."""
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries do not have mallopt
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(-3, 2**25)  # M_MMAP_THRESHOLD, its largest value
+        mallopt(-1, 2**30)  # M_TRIM_THRESHOLD
 
 
 def build(

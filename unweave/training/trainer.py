@@ -21,6 +21,7 @@ from unweave.training.build import (
     build,
     build_program,
     device_cache_bytes,
+    keep_freed_memory,
     load_trained_weights,
     matmul_precision,
     with_prefetch,
@@ -38,6 +39,7 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
     """Train all runs to their ends, cohort after cohort; return the results in the order of the runs."""
     meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
     results: dict[int, Result] = {}
+    keep_freed_memory()
     with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
         for indices in group_into_cohorts(runs):
             cohort = [runs[k] for k in indices]
