@@ -58,6 +58,10 @@ class UserNotice(UserWarning):
     """A situation that the user may not have intended but does not have to fix. Its text is one line."""
 
 
+class DataNotice(UserNotice):
+    """A notice about the data of a run. The commands print it themselves, before they train."""
+
+
 def renamed_arguments(**names: str) -> Callable[[F], F]:
     """Accept earlier names of keyword arguments, with a DeprecationWarning: @renamed_arguments(old="new")."""
 

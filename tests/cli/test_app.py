@@ -55,6 +55,13 @@ def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     assert torch.export.load(run / "encoder.pt2").module()(torch.zeros(2, 1, 8, 8)).shape == (2, 3)
 
 
+def test_a_notice_is_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("unweave.engine.replicas.missing_name", lambda: "No module named 'x'")
+    code, _, err = unweave(capsys, "train", "vae", *TINY, "--engine", "compiled", "--quiet", "--out", tmp_path / "run")
+    assert code == 0 and err.count("\n") == 1
+    assert err.startswith("warning: ") and "'compiled'" in err and "'loop'" in err
+
+
 def test_on_a_terminal_the_progress_ends_before_the_next_commands(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")

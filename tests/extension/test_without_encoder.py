@@ -9,7 +9,9 @@ from torch import nn
 
 import unweave as uw
 from tests.helpers.raises import raises
+from unweave.errors import UserNotice
 from unweave.report import report, save_samples
+from unweave.report.pages.sweep import compare_page
 
 
 class Generator(nn.Module):
@@ -68,6 +70,19 @@ class LatentOptimization(uw.Method):
 
     def representation(self):
         return self.generator.representation(self.latents)
+
+
+def test_runs_without_an_encoder_are_rows_without_scores(tmp_path):
+    shared = {"data": "digits(size=8)", "steps": 4, "seed": 0}
+    runs = uw.fit([{"method": GAN, **shared}, {"method": "beta_vae", "net": "small", **shared}], out=tmp_path)
+    with pytest.warns(UserNotice, match="GAN"):
+        table = uw.score_runs(runs, metrics=["active_dimensions"], num_samples=50)
+    assert table["method"].tolist() == ["GAN", "beta_vae"]
+    assert table["active_dimensions"].isna().tolist() == [True, False]
+    with pytest.warns(UserNotice, match="GAN"):
+        alone = uw.score_runs(runs[:1], num_samples=50)
+    assert alone.attrs["scores"] == []
+    assert compare_page(alone, tmp_path / "compare.html", title="GAN").stat().st_size > 0
 
 
 @pytest.mark.parametrize("method", [GAN, LatentOptimization])

@@ -17,7 +17,7 @@ from unweave.cli.runs import compare, encode, evaluate, export, predict, report
 from unweave.cli.study import app as study_app
 from unweave.cli.train import train
 from unweave.config.run_config import ALIASES
-from unweave.errors import Interrupted, UserError, UserNotice
+from unweave.errors import DataNotice, Interrupted, UserError, UserNotice
 
 
 class _Stopped(Exception):
@@ -66,7 +66,9 @@ def run_command(call: Callable[[], Any]) -> int:
     """Run a command and return its exit code. An error that the user can fix is printed as one line."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserNotice)  # the commands print them
+            warnings.simplefilter("default", UserNotice)
+            warnings.simplefilter("ignore", DataNotice)
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             return call() or 0
     except UserError as error:
         error_console.print(f"[red]error:[/red] {_plain(error)}")
@@ -79,6 +81,14 @@ def run_command(call: Callable[[], Any]) -> int:
         name = f"'{error.filename}': " if error.filename else ""
         error_console.print(f"[red]error:[/red] {_plain(name + (error.strerror or str(error)))}")
         return 2
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *location: Any) -> None:
+    """Print a notice as one line, and any other warning as Python does."""
+    if issubclass(category, UserNotice):
+        error_console.print(f"[yellow]warning:[/yellow] {_plain(message)}")
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, *location[:2]))
 
 
 def _plain(message: object) -> str:

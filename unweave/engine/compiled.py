@@ -28,6 +28,7 @@ from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
 from unweave.engine.loop import Engine, TrainStep, train_step
 from unweave.engine.program import Program, State
 from unweave.engine.torch_private import private_names
+from unweave.errors import UserNotice
 
 _WARM_UP = 3
 # A step of these small networks has dozens of tiny independent kernels; combining them saves 6 % of its time.
@@ -164,7 +165,8 @@ class CompiledEngine(Engine):
                 failure = error
                 torch.compiler.reset()
         reason = str(failure).strip().partition("\n")[0]
-        warnings.warn(f"torch could not compile the training step, which is slower uncompiled: {reason}", stacklevel=2)
+        message = f"torch could not compile the training step, which is slower uncompiled: {reason}"
+        warnings.warn(message, UserNotice, stacklevel=2)
         self.step = module
         self._run_once()
         return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
-from unweave.errors import UserError, invalid, renamed_arguments
+from unweave.errors import UserError, UserNotice, invalid, renamed_arguments
 from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import Diverged, TrainedModel, load
@@ -96,14 +97,17 @@ def score_runs(
         raise invalid("runs", list(runs), "a list of at least one run")
     opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
     trained = [run for run in opened if isinstance(run, TrainedModel)]
-    encode_runs(trained, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
-    scores: list[Mapping[str, float]] = []
-    for run in opened:
-        known = _stored_scores(run, metrics, num_samples, seed) if stored and isinstance(run, TrainedModel) else None
-        if known is None and isinstance(run, TrainedModel):
+    encoders = [run for run in trained if run.representation.encode is not None]
+    for name in sorted({run.config.method for run in trained if run.representation.encode is None}):
+        warnings.warn(f"runs of {name} have no scores, because the method has no encoder", UserNotice, stacklevel=3)
+    encode_runs(encoders, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
+    scores: dict[str, Mapping[str, float]] = {}
+    for run in encoders:
+        known = _stored_scores(run, metrics, num_samples, seed) if stored else None
+        if known is None:
             known = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
-        scores.append(known or {})
-    return _frame(opened, scores)
+        scores[str(run.folder.path)] = known
+    return _frame(opened, [scores.get(str(run.folder.path), {}) for run in opened])
 
 
 def _stored_scores(

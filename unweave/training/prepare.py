@@ -17,7 +17,7 @@ from unweave.data.supervision.parse import check_needs, default_supervision
 from unweave.data.user.inspection import data_warnings, skipped_files
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
-from unweave.errors import UserNotice, invalid
+from unweave.errors import DataNotice, invalid
 from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
@@ -38,7 +38,7 @@ def prepare(
     data = load_data(data)
     supervision = _supervision(cls, data, config)
     for line in [*data_warnings(data), *supervision.warnings(data)]:
-        warnings.warn(line, UserNotice, stacklevel=3)
+        warnings.warn(line, DataNotice, stacklevel=3)
     config = config.replace(
         data=data.name,
         data_options=data.options,
