@@ -70,6 +70,6 @@ __all__ = [
 ]
 
 for _name in __all__:  # `factor_types` was called `kinds` in earlier versions
-    if isinstance(_function := globals()[_name], FunctionType):
+    if isinstance(_function := globals()[_name], FunctionType) and "factor_types" in _function.__code__.co_varnames:
         globals()[_name] = renamed_arguments(kinds="factor_types")(_function)
         globals()[_name].__module__ = __name__  # where pickle finds it

@@ -15,12 +15,22 @@ from unweave.metrics.solvers.predictors import fit_predictors, read_split
 _LEAST = 1e-11  # added to every importance, as in disentanglement_lib
 
 
-def importance_matrix(codes: Array, factors: Array, **options: Any) -> Floats:
+def importance_matrix(
+    codes: Array,
+    factors: Array,
+    *,
+    predictor: str = "gbt",
+    test: TestRows = None,
+    seed: int = 0,
+    factor_types: FactorTypes = None,
+    device: str | None = None,
+) -> Floats:
     """Return the importance of each code for predicting each factor [D, K], with the options of `dci_scores`.
 
     A column sums to 1, or to 0 if the factor has a single value or no code is used.
     """
-    return dci_with_importance(codes, factors, **options)[1]
+    options: dict[str, Any] = {"test": test, "seed": seed, "factor_types": factor_types}
+    return dci_with_importance(codes, factors, predictor=predictor, device=device, **options)[1]
 
 
 def normalised_entropy(importance: Floats) -> Floats:
