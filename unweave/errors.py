@@ -8,7 +8,7 @@ import difflib
 import functools
 import signal
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ class UserError(ValueError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was stopped by a signal, after a checkpoint was written.
+    """Training was stopped by a signal; its checkpoints are written.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, signum: int, command: str = "") -> None:
         resume = f"; resume with: {command}" if command else ""
-        super().__init__(f"stopped by {signal.Signals(signum).name} after writing a checkpoint{resume}")
+        super().__init__(f"stopped by {signal.Signals(signum).name}{resume}")
         self.signum, self.command = signum, command
 
     @property
@@ -77,6 +77,14 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def use_current_names(given: Mapping[str, Any], earlier_names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values by their current names; raise if one is given by its earlier name too."""
+    for old, new in earlier_names.items():
+        if old in given and new in given:
+            raise invalid(old, given[old], f"left out, because '{new}', its current name, is given")
+    return {earlier_names.get(name, name): value for name, value in given.items()}
 
 
 def invalid(argument: str, value: object, accepted: str, *, context: str = "", hint: str = "") -> UserError:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from unweave.config import RunConfig, read_config
+from unweave.config.devices import find_device
 from unweave.contract import Method, Representation, stages
 from unweave.data import USER_DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
@@ -102,7 +103,7 @@ def load(
     Give `method` and `data` if the run used classes of your own, which a folder does not store. With
     `with_data=False` the training data are not read and need not exist, which suffices to encode new images.
     """
-    folder = RunFolder.open(path)
+    folder, device = RunFolder.open(path), find_device(device)
     config = read_config(folder)
     if method is None:
         check_choice("method", config.method, METHODS, context=f"run '{path}'")

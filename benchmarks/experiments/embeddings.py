@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from unweave.config.devices import find_device
 from unweave.data import Dataset, load_data
 from unweave.data.published.fsdd import spectrogram
 from unweave.data.views import subset
 from unweave.metrics import explicitness_score, modularity_score, recall_at_1
 from unweave.model import Diverged, TrainedModel
 from unweave.runs import environment
-from unweave.training.build import find_device
 from unweave.training.sweep import fit
 
 

@@ -21,8 +21,8 @@ import pandas as pd
 import unweave as uw
 from unweave.cli.progress import sweep_progress_observer
 from unweave.cli.sweep import read_seeds
+from unweave.config.devices import find_device
 from unweave.runs import write_atomic
-from unweave.training.build import find_device
 
 SCORES = {"mig": "MIG", "dci.disentanglement": "DCI disentanglement"}
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 
 import unweave as uw
+from unweave.config.devices import find_device
 from unweave.report import traversal_png
 from unweave.runs import environment, write_atomic
-from unweave.training.build import find_device
 
 
 def main() -> None:

@@ -11,13 +11,14 @@ import sys
 import torch
 
 from unweave.config import resolve_settings
+from unweave.config.devices import find_device
 from unweave.contract import is_supervised, stages, static_arguments
 from unweave.data import Dataset, load_data
 from unweave.data.supervision.parse import example_supervision
 from unweave.engine.program import initial_state
 from unweave.engine.replicas import make_engine
 from unweave.methods import METHODS
-from unweave.training.build import build, build_program, find_device
+from unweave.training.build import build, build_program
 from unweave.training.prepare import prepare
 
 

@@ -21,13 +21,14 @@ from pathlib import Path
 
 import torch
 
+from unweave.config.devices import find_device
 from unweave.config.optimizers import resolve_optimizers
 from unweave.data import load_data
 from unweave.engine.program import State, initial_state
 from unweave.engine.replicas import make_fleet
 from unweave.methods import METHODS
 from unweave.nn.conv import conv_implementation
-from unweave.training.build import build, build_program, find_device
+from unweave.training.build import build, build_program
 from unweave.training.prepare import prepare
 
 sys.path.append(str(Path(__file__).parents[1] / "reliability"))

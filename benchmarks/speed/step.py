@@ -11,10 +11,11 @@ import time
 
 import torch
 
+from unweave.config.devices import find_device
 from unweave.data import load_data
 from unweave.engine.program import initial_state
 from unweave.engine.replicas import make_engine
-from unweave.training.build import build, build_program, find_device
+from unweave.training.build import build, build_program
 from unweave.training.prepare import prepare
 
 

@@ -174,5 +174,11 @@ def test_the_keywords_of_train_are_the_declared_options():
     assert {name: parameters[name].default for name in OPTIONS} == {name: option_default(name) for name in OPTIONS}
 
 
-def test_an_earlier_option_name_is_accepted(tmp_path):
+def test_an_earlier_option_name_is_accepted():
     assert prepare("vae", "digits(size=16)", start="normal(0.1)", net="small").config.init == "normal(0.1)"
+
+
+@pytest.mark.parametrize("given", [{"start": 1, "init": 2}, {"critic_width": 1, "discriminator_width": 2}])
+def test_a_value_by_both_its_names_is_an_error(given):
+    with raises(next(iter(given)), value=1):
+        prepare("factor_vae", "digits(size=16)", **given)

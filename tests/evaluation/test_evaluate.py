@@ -246,11 +246,18 @@ def test_all_lists_skipped_metrics():
         ({"logvar": np.zeros((2, 2))}, "logvar", "shape (2, 2)"),
         ({"resamples": -1}, "resamples", -1),
         ({"factor_types": "odd"}, "factor_types", "odd"),
+        ({"device": "gpu"}, "device", "gpu"),
     ],
 )
 def test_invalid_options(options, argument, value):
     with raises(argument, value=value):
         evaluate_arrays(CODES, FACTORS, **{"metrics": ["mig"], **options})
+
+
+def test_device_of_a_loaded_run(run):
+    assert load(run, device="auto").config.method == "beta_vae"
+    with raises("device", value="gpu"):
+        load(run, device="gpu")
 
 
 def test_a_representation_without_encoder():

@@ -29,10 +29,10 @@ def evaluate(
     device: DeviceOption = "auto",
 ) -> None:
     """Score a run or arrays; write scores.json and heatmap.png into the run, or beside the .npz."""
+    from unweave.config.devices import find_device
     from unweave.evaluation.evaluate import evaluate as score
     from unweave.evaluation.evaluate import evaluate_npz
     from unweave.report.charts.heatmap import score_rows, write_scores
-    from unweave.training.build import find_device
 
     device, chosen = find_device(device), _parse_metrics(metrics)
     options: dict[str, Any] = {"metrics": chosen, "resamples": resamples, "seed": seed, "device": device}
@@ -91,9 +91,9 @@ def report(
     """Write one self-contained HTML page about one run or several."""
     import webbrowser
 
+    from unweave.config.devices import find_device
     from unweave.evaluation.compare import find_runs
     from unweave.report import report as write_report
-    from unweave.training.build import find_device
 
     device = find_device(device)
     each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
@@ -118,8 +118,8 @@ def compare(
 ) -> None:
     """Score many runs and compare them: a table, scores.csv and an HTML page."""
     from unweave.cli.sweep import show
+    from unweave.config.devices import find_device
     from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
-    from unweave.training.build import find_device
 
     if out.exists() and not out.is_dir():
         raise invalid("out", str(out), "a folder")
@@ -159,10 +159,10 @@ def predict(
 ) -> None:
     """Predict classes and their probabilities, and write them to a .csv."""
     from unweave.config import read_config
+    from unweave.config.devices import find_device
     from unweave.evaluation.classification import accuracy_lines
     from unweave.evaluation.classification import predict as classes_of
     from unweave.runs import RunFolder, write_files
-    from unweave.training.build import find_device
 
     for option, path in (("data", data), ("factors", factors)):
         if images and path:

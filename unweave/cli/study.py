@@ -59,8 +59,8 @@ def run(
     """Train and score the runs of study NAME that are missing, and compare all with the published numbers."""
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.cli.sweep import read_seeds
+    from unweave.config.devices import find_device
     from unweave.studies.work import run_study, select_runs
-    from unweave.training.build import find_device
 
     study = _study(name)
     if minutes is not None and not minutes > 0:

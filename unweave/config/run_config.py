@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from unweave.config.optimizers import parse_rate
 from unweave.config.settings import check_bounds, format_value
-from unweave.errors import UserError, check_choice, check_integer, invalid
+from unweave.errors import UserError, check_choice, check_integer, invalid, use_current_names
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -253,7 +253,7 @@ def option_flag(name: str) -> str:
 
 def split_options(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split the keywords of `train` into checked options, complete with defaults, and settings of the method."""
-    named = {ALIASES.get(name, name): value for name, value in keywords.items()}
+    named = use_current_names(keywords, ALIASES)
     options = {name: named.pop(name, option_default(name)) for name in OPTIONS}
     return {name: OPTIONS[name].check(name, value) for name, value in options.items()}, named
 

@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from unweave.errors import check_choice, invalid
+from unweave.errors import check_choice, invalid, use_current_names
 
 if TYPE_CHECKING:
     import inspect
@@ -107,7 +107,7 @@ def resolve_settings(method: type[Method], settings: Mapping[str, Any]) -> tuple
     for name in settings:
         if OLD_SETTINGS.get(name) not in static:
             check_choice("setting", name, [*traced, *static], context=method.__name__)
-    settings = {OLD_SETTINGS.get(name, name): value for name, value in settings.items()}
+    settings = use_current_names(settings, OLD_SETTINGS)
     arguments = {n: _static(n, settings[n], p) if n in settings else p.default for n, p in static.items()}
     hyper = {
         n: check_bounds(n, parse_schedule(n, settings.get(n, param.default)), param.low, param.high)

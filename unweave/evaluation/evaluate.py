@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unweave.config.devices import find_device
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
@@ -97,6 +98,7 @@ def evaluate(
     names = _candidate_metrics(metrics)
     check_choice("codes", codes, ("mean", "sampled"))
     check_integer("seed", seed, 0)
+    device = find_device(device)
     if isinstance(model, str | Path):
         model = load(model, device=device)
     if num_samples is not None and num_samples < 2:
@@ -191,6 +193,7 @@ def evaluate_arrays(
     """Return the scores of codes [N, D] and factors [N, K]; with `logvar` the codes are posterior means."""
     _candidate_metrics(metrics)
     check_integer("seed", seed, 0)
+    device = find_device(device)
     table = read_table(codes, factors, factor_types=factor_types)
     count = len(table.factor_types)
     factor_names = tuple(names) if names is not None else tuple(f"factor {k}" for k in range(count))

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 
 from unweave.config import RunConfig, resolve_settings, split_options
+from unweave.config.devices import find_device
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import UNSUPERVISED_FIELDS, Method, stages, static_arguments
 from unweave.data.supervision import NoSupervision
@@ -23,7 +24,7 @@ from unweave.errors import check_integer, invalid
 from unweave.model import Diverged
 from unweave.nn.likelihoods import LIKELIHOODS, Likelihood
 from unweave.runs import MemoryRun
-from unweave.training.build import find_device, find_method, probe_method
+from unweave.training.build import find_method, probe_method
 from unweave.training.cohort import Run
 from unweave.training.trainer import train_all
 

@@ -1,7 +1,6 @@
 """From a run's configuration to what trains it: method, device, program and engine."""
 
 import ctypes
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -9,7 +8,7 @@ from typing import Any
 
 import torch
 
-from unweave.config import PRECISIONS, RunConfig
+from unweave.config import RunConfig
 from unweave.contract import DataInfo, Method, all_phases, hyper_params, is_supervised, player_parameters, stages
 from unweave.data import Dataset, Sampler, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
@@ -30,24 +29,6 @@ def find_method(method: str | type[Method]) -> type[Method]:
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise invalid("method", method, "the name of a method or a subclass of Method")
     return method
-
-
-def find_device(device: str, precision: str = "float32") -> str:
-    """Return the device to use; "auto" is the first CUDA device, or else the CPU."""
-    check_choice("precision", precision, PRECISIONS)
-    usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if device == "auto":
-        device = "cuda" if usable["cuda"] else "cpu"
-    if not re.fullmatch(r"cpu|cuda(:\d+)?|mps", str(device)):
-        raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
-    kind, _, index = device.partition(":")
-    if not usable[kind] or (index and int(index) >= torch.cuda.device_count()):
-        accepted = ", ".join(name for name, is_usable in usable.items() if is_usable)
-        message = f"device '{device}' is not available on this machine; available: {accepted}"
-        raise UserError(message, argument="device", value=device, accepted=accepted)
-    if precision == "bf16" and kind != "cuda":
-        raise invalid("precision", precision, f"float32 or tf32 on device '{device}'", hint="bf16 needs CUDA")
-    return device
 
 
 @contextmanager

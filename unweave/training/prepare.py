@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from unweave.config import RunConfig, resolve_settings, split_options
+from unweave.config.devices import find_device
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
@@ -22,7 +23,7 @@ from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
-from unweave.training.build import build, build_program, find_device, find_method, probe_method
+from unweave.training.build import build, build_program, find_method, probe_method
 from unweave.training.cohort import Run
 
 

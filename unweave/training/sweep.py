@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from unweave.config import read_config
+from unweave.config.devices import find_device
 from unweave.contract import Method, stages
 from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.model import checkpoint_step, load_training_data
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, existing_folder_error
-from unweave.training.build import find_device, find_method
+from unweave.training.build import find_method
 from unweave.training.cohort import Run
 from unweave.training.prepare import create_folder, data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
