@@ -73,7 +73,7 @@ def test_page_shows_summary_scores_latents_and_command(runs, page):
     assert "s on CPU" in page
     text = visible(page)
     scores = json.loads((runs / "first" / "scores.json").read_text())["scores"]
-    assert mentions(text, "beta-VAE", "digits", "8 × 8", "3 steps", "4", "seed 0")
+    assert mentions(text, "beta-VAE", "digits", "8 × 8", "3 steps", "4 images", "seed 0")
     assert " ".join(uw.load(runs / "first").config.command()) in text
     for name, value in scores.items():
         assert f"{METRICS[name].title} {format_number(value)}" in text
@@ -82,6 +82,11 @@ def test_page_shows_summary_scores_latents_and_command(runs, page):
         assert re.search(rf'alt="{latent} moved from', page)
     assert "reconstruction" in text
     assert page.count("<svg") == 3
+
+
+def test_a_batch_counts_what_the_supervision_provides(tmp_path):
+    tiny(tmp_path / "run", "ml_vae", supervision="groups(by=['digit'], size=2)")
+    assert "4 groups" in visible(report([tmp_path / "run"], tmp_path / "page.html").read_text())
 
 
 def test_images_are_valid_png(page):

@@ -40,6 +40,7 @@ class ChangedPairs(Supervision):
         "rule": "paper, or dlib: as in disentanglement_lib",
     }
     batch_fields = ("pair", "changed")
+    unit = "pairs"
     default = "pairs(k=1)"
 
     @classmethod

@@ -28,6 +28,7 @@ class Clips(Supervision):
     meaning = "Clips of {length} frames of a video, {stride} apart."
     keywords = {"length": "frames per clip", "stride": "distance between two frames of a clip in the video"}
     batch_fields = ("clips",)
+    unit = "clips"
     example_data = "clips(size=8, motions=1)"
 
     @classmethod

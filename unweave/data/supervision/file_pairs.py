@@ -28,6 +28,7 @@ class FilePairs(Supervision):
     name, syntax = "pairs", "pairs(file='pairs.csv')"
     keywords = {"file": "a .csv with two file names per row", "fingerprint": "of its rows; added by the run"}
     batch_fields = ("pair", "shared")
+    unit = "pairs"
     example_data = "images"
     file_option = "--pairs, a .csv with two file names per row, and a third entry, content or style, if they share one"
 

@@ -35,6 +35,7 @@ class Groups(Supervision):
         "distinct": "True: no group appears twice in a batch",
     }
     batch_fields = ("groups", "group_id")
+    unit = "groups"
     file_option = "--groups, a .csv with a file name and a group name per row"
 
     @classmethod

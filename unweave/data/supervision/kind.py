@@ -85,6 +85,7 @@ class Supervision:
     meaning: ClassVar[str] = ""  # sentence with the names of fields in braces
     keywords: ClassVar[Mapping[str, str]] = {}  # keyword -> meaning
     batch_fields: ClassVar[tuple[str, ...]] = ()
+    unit: ClassVar[str] = "images"  # what the batch size counts
     stream: ClassVar[str] = "pair"  # name of the random stream of `draw`
     default: ClassVar[str] = ""  # text to use if a method needs the fields of this kind and no text is given
     file_option: ClassVar[str] = ""  # how to give this supervision by a file on the command line

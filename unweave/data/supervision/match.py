@@ -24,6 +24,7 @@ class Match(Supervision):
     meaning = "Pairs that share either {shared} or {style}."
     keywords = {"content": "factors that are the content", "style": "factors that are the style; default: all others"}
     batch_fields = ("pair", "shared")
+    unit = "pairs"
     min_factors = 2
 
     @classmethod

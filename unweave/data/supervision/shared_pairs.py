@@ -26,6 +26,7 @@ class SharedPairs(Supervision):
     meaning = "Pairs that share {shared}."
     keywords = {"share": "factors that are shared; all others may differ"}
     batch_fields = ("pair", "changed")
+    unit = "pairs"
 
     @classmethod
     def matches(cls, options: Mapping[str, Any]) -> bool:

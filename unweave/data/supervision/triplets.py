@@ -23,6 +23,7 @@ class Triplets(Supervision):
     meaning = "Triplets: an image, another with the same {shared}, and one with a different one."
     keywords = {"by": "factors that x and positive share"}
     batch_fields = ("positive", "negative")
+    unit = "triplets"
 
     @classmethod
     def parse(cls, call: Call) -> Self:

@@ -89,12 +89,14 @@ def run_summary(run: RunView) -> str:
     colour = "grey" if channels == 1 else "colour"
     factors = join_words([pretty(name) for name in data.factor_names])
     unfinished = "" if run.step >= config.steps else f" The run is unfinished: it is at step {run.step:,}."
-    supervision = run.trained.supervision.explain(data) if is_supervised(needs) else "No supervision was used."
+    explained, unit = "No supervision was used.", "images"
+    if is_supervised(needs):
+        explained, unit = run.trained.supervision.explain(data), run.trained.supervision.unit
     return (
         f"{method_title(config.method)} on {config.data} ({height} × {width}, {colour}), "
-        f"{config.steps:,} steps with a batch size of {config.batch:,}, seed {config.seed}.{unfinished} "
+        f"{config.steps:,} steps with batches of {config.batch:,} {unit}, seed {config.seed}.{unfinished} "
         f"The data set has {data.size:,} images {f'that differ in {factors}' if factors else 'without known factors'}. "
-        f"{supervision}"
+        f"{explained}"
     )
 
 
