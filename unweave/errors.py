@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class UserError(ValueError):
@@ -36,7 +37,7 @@ class UserError(ValueError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was stopped by a signal; its checkpoints are written.
+    """Training was stopped by a signal.
 
     Parameters
     ----------
@@ -62,6 +63,14 @@ class DataNotice(UserNotice):
     """A notice about the data of a run. The commands print it themselves, before they train."""
 
 
+def use_current_names(given: Mapping[str, T], earlier_names: Mapping[str, str]) -> dict[str, T]:
+    """Return the values by their current names; raise if one is given by its earlier name too."""
+    for old, new in earlier_names.items():
+        if old in given and new in given:
+            raise invalid(old, given[old], f"left out, because '{new}', its current name, is given")
+    return {earlier_names.get(name, name): value for name, value in given.items()}
+
+
 def renamed_arguments(**names: str) -> Callable[[F], F]:
     """Accept earlier names of keyword arguments, with a DeprecationWarning: @renamed_arguments(old="new")."""
 
@@ -71,20 +80,11 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
             for old in names.keys() & given.keys():
                 text = f"{function.__name__}: {old} is deprecated; use {names[old]}"
                 warnings.warn(text, DeprecationWarning, stacklevel=2)
-                given[names[old]] = given.pop(old)
-            return function(*args, **given)
+            return function(*args, **use_current_names(given, names))
 
         return call  # type: ignore[return-value]
 
     return decorate
-
-
-def use_current_names(given: Mapping[str, Any], earlier_names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values by their current names; raise if one is given by its earlier name too."""
-    for old, new in earlier_names.items():
-        if old in given and new in given:
-            raise invalid(old, given[old], f"left out, because '{new}', its current name, is given")
-    return {earlier_names.get(name, name): value for name, value in given.items()}
 
 
 def invalid(argument: str, value: object, accepted: str, *, context: str = "", hint: str = "") -> UserError:

@@ -1,16 +1,14 @@
-"""Evaluation: codes made once and kept, scores with intervals, plain arrays and files, and the command."""
+"""Evaluation: codes made once and kept, scores with intervals, plain arrays and files."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 import torch
+from mentions import mentions
+from raises import raises
 
 import unweave as uw
-from tests.helpers.mentions import mentions
-from tests.helpers.raises import raises
-from unweave.cli import app
 from unweave.contract import Representation
 from unweave.data.user.arrays import Arrays
 from unweave.evaluation import codes as encoding
@@ -60,6 +58,8 @@ def test_earlier_names_of_arguments_and_of_attributes(run):
         assert mig_score(CODES, FACTORS, kinds="continuous") == mig_score(CODES, FACTORS, factor_types="continuous")
     with pytest.warns(DeprecationWarning, match="factor_types"):
         uw.evaluate_arrays(CODES, FACTORS, kinds="discrete", metrics=["mig"])
+    with pytest.warns(DeprecationWarning), raises("kinds", value="discrete"):
+        mig_score(CODES, FACTORS, kinds="discrete", factor_types="discrete")
 
 
 def test_sampled_codes_are_draws_from_the_posteriors(run):
@@ -273,59 +273,6 @@ def test_a_file_has_the_scores_of_its_arrays(tmp_path):
         evaluate_npz(tmp_path / "a.npz", metrics=["mig"]).scores
         == evaluate_arrays(CODES, FACTORS, metrics=["mig"]).scores
     )
-
-
-# --- the command -----------------------------------------------------------------------------------------------------
-
-
-def unweave(capsys, *words):
-    arguments, sys.argv = sys.argv, ["unweave", *map(str, words)]
-    try:
-        with pytest.raises(SystemExit) as stop:
-            app.main()
-    finally:
-        sys.argv = arguments
-    said = capsys.readouterr()
-    return stop.value.code or 0, said.out, said.err
-
-
-def test_command_on_a_file(tmp_path, capsys):
-    np.savez(tmp_path / "a.npz", codes=CODES, factors=FACTORS, names=["a", "b", "c"])
-    code, out, err = unweave(capsys, "evaluate", tmp_path / "a.npz", "--metrics", "mig,irs", "--resamples", "20")
-    assert code == 0, err
-    assert "MIG" in out and "95 %" in out and "–" in out
-    stored = json.loads((tmp_path / "a.scores" / "scores.json").read_text())
-    assert set(stored["scores"]) == {"mig", "irs"} == set(stored["intervals"])
-    assert (tmp_path / "a.scores" / "heatmap.png").read_bytes().startswith(b"\x89PNG")
-    code, out, _ = unweave(capsys, "evaluate", tmp_path / "a.npz", "--metrics", "mig", "--out", tmp_path / "b" / "c")
-    assert code == 0 and "95 %" not in out
-    assert {p.name for p in (tmp_path / "b" / "c").iterdir()} == {"scores.json", "heatmap.png"}
-
-
-def test_command_on_a_run(run, capsys):
-    code, out, err = unweave(capsys, "evaluate", run, "--rows", "100", "--device", "cpu")
-    assert code == 0, err
-    assert "factor_vae" in out
-    assert {"scores.json", "heatmap.png", "codes.safetensors"} <= {p.name for p in run.iterdir()}
-
-
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        (["evaluate", "nothing.npz"], "nothing.npz"),
-        (["evaluate", "FILE", "--metrics", "migg"], "'mig'"),
-        (["evaluate", "FILE", "--rows", "10"], "got '10'"),
-        (["evaluate", "FILE", "--resamples", "-1"], "resamples"),
-        (["evaluate", "FILE", "--metrics", "group_mig"], "groups"),
-        (["evaluate", "nothing", "--rows", "many"], "got 'many'"),
-    ],
-)
-def test_bad_input_is_one_line_and_writes_no_files(words, names, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    np.savez("a.npz", codes=CODES, factors=FACTORS)
-    code, _, err = unweave(capsys, *["a.npz" if word == "FILE" else word for word in words])
-    assert code == 2 and err.startswith("error: ") and err.strip().count("\n") == 0 and names in err
-    assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
 def test_information_about_few_known_values_is_corrected_for_chance():

@@ -56,7 +56,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="seed of all random numbers")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="train for a few steps only")] = False,
 ) -> None:
-    """Train two models on built-in data and write a report that compares them; two to five minutes on two cores."""
+    """Train two models on built-in data and write a report that compares them; a few minutes on two cores."""
     from unweave.cli.demo import run_demo
 
     run_demo(out, seed, quick)

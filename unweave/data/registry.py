@@ -14,7 +14,7 @@ from unweave.data.synthetic.rooms import Rooms
 from unweave.data.synthetic.sprites import Sprites
 from unweave.data.user.readers import USER_DATASETS, open_user_data
 from unweave.data.views import VIEWS
-from unweave.errors import UserError, check_choice, invalid
+from unweave.errors import UserError, check_choice, invalid, use_current_names
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "sprites": Sprites,
@@ -27,6 +27,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     **FILES,
 }
 _CONSTRUCTORS: dict[str, Callable[..., Dataset]] = {**DATASETS, **USER_DATASETS, **VIEWS}
+_EARLIER_NAMES = {"kinds": "factor_types"}  # of options
 
 
 class Source(NamedTuple):
@@ -90,24 +91,19 @@ def load_data(text: Any, **options: object) -> Dataset:
             message = f"options {sorted(options)} cannot be set on a data set object; pass {accepted}"
             raise UserError(message, argument="data", value=text, accepted=accepted)
         return text
-    options = _current_names(options)
+    options = use_current_names(options, _EARLIER_NAMES)
     if (user_data := open_user_data(text, _CONSTRUCTORS, options)) is not None:
         return user_data
     if not isinstance(text, str):
         raise invalid("data", text, "a name such as 'sprites' or a Dataset")
     name, in_text = parse_call(text)
-    in_text = _current_names(in_text)
+    in_text = use_current_names(in_text, _EARLIER_NAMES)
     check_choice("data", name, _CONSTRUCTORS)
     if duplicates := sorted(set(in_text) & set(options)):
         option = duplicates[0]
         message = f"data {text!r}: option {option!r} is given twice, in the text and as an argument"
         raise UserError(message, argument=option, value=options[option], accepted="one value")
     return _construct(name, {**in_text, **options})
-
-
-def _current_names(options: dict[str, object]) -> dict[str, object]:
-    """Rename options that are given by an earlier name."""
-    return {"factor_types" if name == "kinds" else name: value for name, value in options.items()}
 
 
 def _construct(name: str, options: dict[str, object]) -> Dataset:

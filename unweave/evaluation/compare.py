@@ -97,17 +97,20 @@ def score_runs(
         raise invalid("runs", list(runs), "a list of at least one run")
     opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
     trained = [run for run in opened if isinstance(run, TrainedModel)]
-    encoders = [run for run in trained if run.representation.encode is not None]
     for name in sorted({run.config.method for run in trained if run.representation.encode is None}):
         warnings.warn(f"runs of {name} have no scores, because the method has no encoder", UserNotice, stacklevel=3)
+    encoders = [run for run in trained if run.representation.encode is not None]
     encode_runs(encoders, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
-    scores: dict[str, Mapping[str, float]] = {}
-    for run in encoders:
+    scores: list[Mapping[str, float]] = []
+    for run in opened:
+        if isinstance(run, Diverged) or run.representation.encode is None:
+            scores.append({})
+            continue
         known = _stored_scores(run, metrics, num_samples, seed) if stored else None
         if known is None:
             known = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
-        scores[str(run.folder.path)] = known
-    return _frame(opened, [scores.get(str(run.folder.path), {}) for run in opened])
+        scores.append(known)
+    return _frame(opened, scores)
 
 
 def _stored_scores(

@@ -39,7 +39,8 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
     """Train all runs to their ends, cohort after cohort; return the results in the order of the runs."""
     meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
     results: dict[int, Result] = {}
-    keep_freed_memory()
+    if any(run.config.device == "cpu" for run in runs):
+        keep_freed_memory()
     with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
         for indices in group_into_cohorts(runs):
             cohort = [runs[k] for k in indices]
