@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from contributing import read_steps
 
-from tests.helpers.contributing import read_steps
 from unweave.old_paths import OLD_PATHS
 
 ROOT = Path(__file__).parents[1]

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from doc_code import check_command, check_data_calls, check_python, commands, python_blocks
 
-from tests.helpers.doc_code import check_command, check_data_calls, check_python, commands, python_blocks
 from unweave.methods import METHODS
 from unweave.metrics import METRICS
 

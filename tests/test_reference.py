@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 import typer.main
+from doc_code import commands, python_blocks
 
 import unweave
-from tests.helpers.doc_code import commands, python_blocks
 from unweave.cli.app import app
 from unweave.config.settings import all_settings
 from unweave.contract import all_phases

@@ -4,11 +4,11 @@ import errno
 import json
 import os
 import re
-import sys
 import webbrowser
 
 import pytest
 import torch
+from command import unweave
 from raises import raises
 
 import unweave as uw
@@ -16,18 +16,6 @@ from unweave import runs
 from unweave.cli import app
 
 TINY = ["--data", "digits", "--set", "net=mlp", "--set", "latents=3", "--steps", "3", "--batch", "4", "--device", "cpu"]
-
-
-def unweave(capsys, *words):
-    """Exit code, standard output, standard error of one command."""
-    sys_argv, sys.argv = sys.argv, ["unweave", *map(str, words)]
-    try:
-        with pytest.raises(SystemExit) as stop:
-            app.main()
-    finally:
-        sys.argv = sys_argv
-    said = capsys.readouterr()
-    return stop.value.code or 0, said.out, said.err
 
 
 @pytest.fixture

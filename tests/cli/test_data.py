@@ -1,17 +1,16 @@
 """A user's own images on the command line: what works, and one line for each error."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 import torch
+from command import unweave
 from image_files import draw_image, mixed_folder, save_image
+from mentions import mentions
 from PIL import Image
 
 import unweave as uw
-from tests.helpers.mentions import mentions
-from unweave.cli import app
 
 TINY = ["--set", "net=small", "--set", "latents=3", "--steps", "3", "--batch", "4", "--device", "cpu"]
 
@@ -19,18 +18,6 @@ TINY = ["--set", "net=small", "--set", "latents=3", "--steps", "3", "--batch", "
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-def unweave(capsys, *words):
-    """Exit code, standard output, standard error of one command."""
-    sys_argv, sys.argv = sys.argv, ["unweave", *map(str, words)]
-    try:
-        with pytest.raises(SystemExit) as stop:
-            app.main()
-    finally:
-        sys.argv = sys_argv
-    said = capsys.readouterr()
-    return stop.value.code or 0, said.out, said.err
 
 
 def test_300_mixed_images_train_in_one_command(tmp_path, capsys):

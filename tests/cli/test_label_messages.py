@@ -1,10 +1,10 @@
 """Messages about labels of a user's own images that a method cannot learn from."""
 
 import pytest
+from mentions import mentions
 from PIL import Image
 
 import unweave as uw
-from tests.helpers.mentions import mentions
 from unweave.cli.app import app, run_command
 from unweave.errors import UserNotice
 

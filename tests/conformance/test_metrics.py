@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics import METRICS, describe
 from unweave.metrics.inputs import read_table, varying_factors
 from unweave.metrics.runner import flatten_scores

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.config import RunConfig
 from unweave.contract import Batch
 from unweave.data import Sampler, explain, load_data, parse_supervision

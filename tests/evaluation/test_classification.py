@@ -2,12 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from mentions import mentions
 from PIL import Image
+from raises import raises
 from typer.testing import CliRunner
 
 import unweave as uw
-from tests.helpers.mentions import mentions
-from tests.helpers.raises import raises
 from unweave.cli.app import app, run_command
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from raises import raises
 
 import unweave as uw
-from tests.helpers.raises import raises
 from unweave.evaluation.evaluate import content_and_style, evaluate
 from unweave.metrics import group_mig_score
 

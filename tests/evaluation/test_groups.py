@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from halves import PARTS, HalvesData, look, paint, trained
+from raises import raises
 from sklearn.linear_model import LogisticRegression
 
-from tests.helpers.raises import raises
 from unweave.contract import Representation
 from unweave.evaluation.groups import content_leakage, group_accuracy, group_rows, train_rows
 

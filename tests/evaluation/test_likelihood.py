@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from raises import raises
 
 import unweave as uw
-from tests.helpers.raises import raises
 from unweave.data import load_data
 from unweave.evaluation.codes import sample_indices
 from unweave.evaluation.likelihood import marginal_nll

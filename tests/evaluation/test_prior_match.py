@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.contract import Part, Representation
 from unweave.data import load_data
 from unweave.data.dataset import Dataset

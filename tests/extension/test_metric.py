@@ -3,8 +3,7 @@
 import re
 
 import pytest
-
-from tests.helpers.contributing import follow, run_python, run_tests
+from contributing import follow, run_python, run_tests
 
 TITLE, NAME = "Add a metric", "best_correlation"
 

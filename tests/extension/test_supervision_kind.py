@@ -1,6 +1,6 @@
 """The steps of CONTRIBUTING.md add a kind of supervision that the conformance table accepts."""
 
-from tests.helpers.contributing import follow, run_python, run_tests
+from contributing import follow, run_python, run_tests
 
 TITLE, TESTS = "Add a supervision kind", "tests/conformance/test_supervision.py"
 

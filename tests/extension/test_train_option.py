@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from tests.helpers.contributing import follow, read_steps, run_python
+from contributing import follow, read_steps, run_python
 
 TITLE = "Add an option of train"
 PROGRAM = """

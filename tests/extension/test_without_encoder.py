@@ -5,10 +5,10 @@ from typing import NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
+from raises import raises
 from torch import nn
 
 import unweave as uw
-from tests.helpers.raises import raises
 from unweave.errors import UserNotice
 from unweave.report import report, save_samples
 from unweave.report.pages.sweep import compare_page

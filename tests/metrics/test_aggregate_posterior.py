@@ -6,8 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics import aggregate_posterior
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.ops.mmd import inverse_multiquadratic, unbiased_mmd

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics import cluster_error, cluster_labels
 
 # Clusters 0 and 1; their most probable rows are 0 and 3.

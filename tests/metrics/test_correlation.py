@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raises import raises
 from scipy.stats import spearmanr
 
-from tests.helpers.raises import raises
 from unweave.metrics import correlation
 from unweave.metrics.correlation import (
     active_dimensions,

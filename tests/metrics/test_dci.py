@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics.dci import concentration, dci_scores, importance_matrix, normalised_entropy
 from unweave.metrics.solvers.predictors import PREDICTORS
 

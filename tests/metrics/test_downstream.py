@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics.downstream import downstream_scores
 
 STORED = Path(__file__).parents[1] / "golden"

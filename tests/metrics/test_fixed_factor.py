@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics.fixed_factor import (
     active_codes,
     beta_vae_score,

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from raises import raises
 from scipy.special import digamma
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from tests.helpers.raises import raises
 from unweave.metrics.infomec import infomec_scores as full_scores
 from unweave.metrics.infomec import normalised_max_share
 from unweave.metrics.knn_mi import neighbour_distances, neighbour_information

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from raises import raises
 from sklearn.metrics import mutual_info_score
 
-from tests.helpers.raises import raises
 from unweave.metrics import information
 from unweave.metrics.histogram_mi import (
     bin_table,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics.inputs import bin_edges, classes, distinct, read_table, read_test, subsample, varying_factors
 
 RNG = np.random.default_rng(0)

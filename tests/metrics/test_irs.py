@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics.inputs import classes, read_table
 from unweave.metrics.irs import irs_score, robustness, spread, spread_on_device
 

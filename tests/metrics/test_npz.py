@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics.npz import read_npz
 
 CODES, FACTORS = np.zeros((4, 2)), np.arange(4)[:, None]

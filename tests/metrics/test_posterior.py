@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics import posterior
 from unweave.metrics.posterior import (
     kl_decomposition,

@@ -5,9 +5,9 @@ import doctest
 import numpy as np
 import pandas as pd
 import pytest
+from raises import raises
 from scipy.stats import spearmanr
 
-from tests.helpers.raises import raises
 from unweave.metrics import agreement as public
 from unweave.metrics.rank_correlation import agreement
 

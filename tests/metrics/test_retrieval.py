@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 import torch
+from raises import raises
 
-from tests.helpers.raises import raises
 from unweave.metrics import recall_at_1 as public
 from unweave.metrics import retrieval
 from unweave.metrics.retrieval import recall_at_1

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from raises import raises
 from sklearn.svm import LinearSVC
 
-from tests.helpers.raises import raises
 from unweave.metrics.sap import fit_svms, line_accuracy, one_vs_rest_svms, sap_matrix, sap_score, sort_column
 
 STORED = Path(__file__).parents[1] / "golden"

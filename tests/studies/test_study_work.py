@@ -4,9 +4,9 @@ import json
 
 import pandas as pd
 import pytest
+from raises import raises
 from tiny_study import TINY
 
-from tests.helpers.raises import raises
 from unweave.evaluation import compare
 from unweave.studies import work
 from unweave.studies.work import folder_name, group_into_cohorts, score_study, select_runs, train_study

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from mentions import mentions
 
-from tests.helpers.mentions import mentions
 from unweave.data import VIEWS, Sprites, parse_supervision
 from unweave.data.supervision.label_mapping import exact_values, label_mappings
 from unweave.data.user.arrays import Arrays

@@ -5,9 +5,9 @@ import os
 import numpy as np
 import pytest
 from image_files import draw_image, mixed_folder, save_image
+from mentions import mentions
 from PIL import Image
 
-from tests.helpers.mentions import mentions
 from unweave.data import load_data
 from unweave.data.user.inspection import data_summary, describe
 from unweave.report.contact_sheet import contact_sheet, factor_charts

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from halves import HalvesData, look, paint, trained, view
+from mentions import mentions
 from PIL import Image
 from torch import nn
 
 import unweave as uw
-from tests.helpers.mentions import mentions
 from unweave.contract import Batch, DataInfo, Method, Out, Part, Representation
 from unweave.report import report, traversal_png
 from unweave.report.charts.curves import chart_grid, read_curves

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from halves import HalvesData, look, paint, trained, view
+from mentions import mentions
 
 import unweave as uw
-from tests.helpers.mentions import mentions
 from unweave.contract import Representation
 from unweave.metrics import cluster_error
 from unweave.report import report

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from halves import PARTS, SEES, HalvesData, look, paint, scored, trained, view
+from mentions import mentions
 
 import unweave as uw
-from tests.helpers.mentions import mentions
 from unweave.contract import Part, Representation
 from unweave.data import parse_supervision
 from unweave.report import report
