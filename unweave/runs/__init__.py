@@ -266,7 +266,7 @@ def environment() -> dict[str, str]:
 @cache
 def _git_state() -> str:
     """Return the commit of the package's source, with "+" if it was changed since, or "" outside a checkout."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent.parent
     try:
         command = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=12"]
         return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
