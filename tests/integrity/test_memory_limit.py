@@ -6,6 +6,7 @@ import torch
 
 import unweave as uw
 
+V1 = "memory.limit_in_bytes"  # the file of a group of version 1
 PIXELS = np.random.default_rng(0).integers(0, 256, (40, 1, 8, 8), dtype=np.uint8)
 
 
@@ -56,13 +57,13 @@ def groups(root, files, own):
     [
         ("0::/\n", {"memory.max": "max\n"}, []),
         ("0::/\n", {"memory.max": "5000\n"}, [5000]),
-        ("0::/job/step\n", {"memory.max": "max\n", "job/memory.max": "3000\n", "job/step/memory.max": "7000\n"}, [7000, 3000]),
-        ("4:memory:/a\n0::/\n", {"memory/a/memory.limit_in_bytes": "8000\n", "memory/memory.limit_in_bytes": f"{2**63}\n"}, [8000, 2**63]),
-        ("9:cpu,memory:/docker/x\n", {"memory/memory.limit_in_bytes": "600\n"}, [600]),  # seen inside of its container
-        ("3:cpu:/a\n", {"memory/a/memory.limit_in_bytes": "8000\n"}, []),
+        ("0::/job/s\n", {"memory.max": "max\n", "job/memory.max": "30\n", "job/s/memory.max": "70\n"}, [70, 30]),
+        ("4:memory:/a\n0::/\n", {f"memory/a/{V1}": "8000\n", f"memory/{V1}": "99999\n"}, [8000, 99999]),
+        ("9:cpu,memory:/docker/x\n", {f"memory/{V1}": "600\n"}, [600]),  # seen inside of its container
+        ("3:cpu:/a\n", {f"memory/a/{V1}": "8000\n"}, []),
         ("", {}, []),
     ],
-)  # fmt: skip
+)
 def test_the_limits_of_control_groups(tmp_path, own, files, limits):
     """(A21)"""
     from unweave.data.storage.memory_limit import cgroup_limits

@@ -27,7 +27,7 @@ def _physical_memory() -> int:
 
 
 def cgroup_limits(root: Path = Path("/")) -> list[int]:
-    """Return the memory limits of the control groups of this process, versions 1 and 2, and of all groups above them."""
+    """Return the memory limits of the control groups (versions 1 and 2) of this process and of the groups above."""
     groups = root / "sys" / "fs" / "cgroup"
     limits: list[int] = []
     for line in _read(root / "proc" / "self" / "cgroup").splitlines():
