@@ -17,6 +17,7 @@ from unweave.training.build import find_method
 from unweave.training.cohort import Run
 from unweave.training.prepare import create_folder, data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
+from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
 
 
@@ -98,7 +99,9 @@ def reopen(
         _check_extension(folder, cls, config.steps, steps)
         config = config.replace(steps=steps)
     data = data or load_training_data(folder)
-    return Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    run = Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    check_memory(run)
+    return run
 
 
 def store_steps(run: Run) -> None:
