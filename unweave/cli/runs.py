@@ -176,7 +176,8 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
+    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
+    write_files(out, {out: content})
     for line in accuracy_lines(frame):
         out_console.print(line, highlight=False, soft_wrap=True)
     out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
