@@ -56,7 +56,7 @@ class Dataset(nn.Module):
     partners: bool = False  # True: `index` finds every combination of factors although this is not a grid
     resident: bool = True  # False: images stay on the host, and batches are prefetched
     device_cache_limit: int = 0  # bytes of the images that may be cached on the device if they are not resident
-    preprocessing: Any = None  # a `Preprocessing` if the images were prepared from image files
+    preprocessing: Any = None  # the `Preprocessing` of user data
     source_info: SourceInfo = SourceInfo()
 
     @cached_property

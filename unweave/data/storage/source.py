@@ -84,7 +84,7 @@ def _find_in(root: Path, file: str) -> Path | None:
     """Return the file in this folder, compressed or not."""
     names = [file, *(file.removesuffix(end) for end in (".gz", ".zip", ".tar.gz") if file.endswith(end))]
     candidates = [root / folder / name for folder in _SUBFOLDERS for name in names]
-    return next((candidate for candidate in candidates if candidate.exists()), None)
+    return next((candidate for candidate in candidates if candidate.is_file() or candidate.is_dir()), None)
 
 
 def fingerprint(paths: Sequence[Path]) -> str:

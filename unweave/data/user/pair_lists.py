@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
+from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.factor_table import FactorTable, read_separated
 from unweave.data.user.row_matching import file_finder, find_file
 from unweave.errors import UserError
@@ -85,7 +86,8 @@ def read_rows(option: str, path: str | Path) -> RowFile:
     """Read the rows of a .csv of "pairs" or "groups"; blank rows are skipped."""
     file = RowFile(option, Path(path).expanduser().resolve(), [])
     if not file.path.is_file():
-        problem = "is a folder" if file.path.is_dir() else "does not exist"
+        kind = irregular_kind(file.path)
+        problem = f"is {kind}" if kind else "does not exist"
         raise file.error(problem, f"a .csv with {ROW_CONTENT[option]} per row")
     try:
         for number, cells in _cells(file.path):

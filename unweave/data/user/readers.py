@@ -13,9 +13,9 @@ from unweave.data.user.array_file import array_file, array_info
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.folder import folder
 from unweave.data.user.formats import ACCEPTED, find_format
-from unweave.data.user.image_io import array_preprocessing
 from unweave.data.user.items import is_items, items
-from unweave.data.user.pixels import to_pixels
+from unweave.data.user.pixels import ArrayOptions, to_pixels
+from unweave.data.user.value_range import as_array
 from unweave.errors import UserError, check_choice
 
 USER_DATASETS: dict[str, Callable[..., Arrays]] = {"folder": folder, "arrays": array_file}  # names in a run's config
@@ -80,13 +80,16 @@ def in_memory(
     fit: str = "crop",
     channels: str = "auto",
     background: str = "white",
+    white: int | None = None,
+    alpha: bool = False,
     resident: bool | None = None,
 ) -> Arrays:
-    """Return a data set of images in bytes or in 0..1, of any layout, and factors [N, K] of any values."""
-    given = images.detach().cpu().numpy() if isinstance(images, Tensor) else images
-    pixels, notes = to_pixels(given, "data", layout, array_preprocessing(size, fit, channels, background))
+    """Return a data set of images of any layout and values, and factors [N, K] of any values."""
+    given = as_array(images)
+    pixels = to_pixels(given, "data", ArrayOptions(layout, size, fit, channels, background, white, alpha))
     table = None if factors is None else np.asarray(factors)
     table = table[:, None] if table is not None and table.ndim == 1 else table
-    data = Arrays(pixels, table, names=names, resident=resident)
-    data.source_info = array_info(None, given, notes)
+    copy = np.may_share_memory(pixels.images, given)
+    data = Arrays(pixels.images, table, names=names, resident=resident, copy=copy)
+    data.preprocessing, data.source_info = pixels.preprocessing, array_info(None, given, pixels.notes)
     return data
