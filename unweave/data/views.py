@@ -40,7 +40,14 @@ class View(Dataset):
         self.factor_names, self.factor_sizes = data.factor_names, data.factor_sizes
         self.factor_values, self.factor_spans = data.factor_values, data.factor_spans
         self.frames, self.preprocessing = data.frames, data.preprocessing
-        self.resident, self.device_cache_limit = data.resident, data.device_cache_limit
+        self.device_cache_limit = data.device_cache_limit
+
+    @property
+    def resident(self) -> bool:  # type: ignore[override]
+        return self.data.resident
+
+    def fit_to(self, device: torch.device) -> None:
+        self.data.fit_to(device)
 
     @property
     def factor_types(self) -> tuple[str, ...]:
