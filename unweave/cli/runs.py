@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from unweave.cli import error_console, out_console
-from unweave.errors import UserError, invalid
+from unweave.cli import bold, error_console, out_console, printable, shell_quote
+from unweave.errors import UserError, invalid, to_integer
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -50,22 +50,23 @@ def evaluate(
                 raise invalid(name, str(value), f"left out for arrays, as in '{source}'")
         result, beside = evaluate_npz(source, **options), source.with_suffix(".scores")
     else:
-        if rows not in (None, "all") and not (str(rows).isdecimal() and int(str(rows)) >= 2):
+        count = None if rows == "all" else to_integer(rows or 10_000) or 0
+        if count is not None and count < 2:
             raise invalid("rows", rows, "an integer >= 2, or all")
-        run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
+        run = _open_run(source, data, factors, device)
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
     folder = write_scores(result, out or beside, source)
-    table = Table("score", "value", "95 %", "meaning and definition", title=title, title_justify="left")
+    table = Table("score", "value", "95 %", "meaning and definition", title=printable(title), title_justify="left")
     for row in score_rows(result):
-        table.add_row(*row)
+        table.add_row(*row[:3], Text.assemble(row[3], "\n", (row[4], "dim")))
     if not result.intervals:
         table.columns.pop(2)
     out_console.print(table)
     for name, why in result.skipped.items():
-        out_console.print(f"{name} is left out: {why}.", style="dim", highlight=False)
-    out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
+        out_console.print(f"{name} is left out: {why}.", style="dim")
+    out_console.print(bold(folder) + ": scores.json and heatmap.png.")
 
 
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
@@ -121,7 +122,7 @@ def report(
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
             opened = webbrowser.open(made.resolve().as_uri())
-    out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
+    out_console.print(bold(made) + f" is written; {'it is open' if opened else 'open it'} in a browser.")
     if open and not opened:
         out_console.print("--open: no browser could be opened here.")
 
@@ -145,14 +146,14 @@ def compare(
         raise invalid("out", str(out), "a folder")
     for folder in _named_runs(runs):
         if not folder.finished:
-            hint = f"continue it with: unweave train --resume {shlex.quote(str(folder.path))}"
+            hint = f"continue it with: unweave train --resume {shell_quote(folder.path)}"
             raise invalid("run", str(folder.path), "a finished run", hint=hint)
     device = find_device(device)
 
     def load_finished(path: str | Path) -> Any:
         if RunFolder(path).finished:
             return _load_run(path, data, factors, device)
-        resume = f"unweave train --resume {shlex.quote(str(path))}"
+        resume = f"unweave train --resume {shell_quote(path)}"
         raise UserError(f"run '{path}' is unfinished: it was stopped, or it diverged; continue it with: {resume}")
 
     opened = open_runs(find_runs(runs), load_finished)
@@ -173,12 +174,8 @@ def _named_runs(paths: list[Path]) -> list[RunFolder]:
             named.append(RunFolder(path))
         elif missing := missing_runs(path):
             runs = f"'{missing[0]}'" + (f" and {len(missing) - 1} other runs" if len(missing) > 1 else "")
-            resume = f"unweave train --resume {shlex.quote(str(path))}"
-            error_console.print(
-                f"sweep '{path}' was stopped before it created {runs}; continue it with: {resume}",
-                markup=False,
-                soft_wrap=True,
-            )
+            resume = f"unweave train --resume {shell_quote(path)}"
+            error_console.print(f"sweep '{path}' was stopped before it created {runs}; continue it with: {resume}")
     return named
 
 
@@ -192,7 +189,7 @@ def encode(
     from unweave.model import load
 
     count = encode_files(load(run, with_data=False), images, out)
-    out_console.print(f"[bold]{out}[/bold]: codes of {count} images.")
+    out_console.print(bold(out) + f": codes of {count} images.")
 
 
 def predict(
@@ -224,10 +221,11 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
+    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
+    write_files(out, {out: content})
     for line in accuracy_lines(frame):
-        out_console.print(line, highlight=False, soft_wrap=True)
-    out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
+        out_console.print(line)
+    out_console.print(bold(out) + f": classes of {len(frame)} observations.")
 
 
 def export(
@@ -241,4 +239,4 @@ def export(
 
     trained = load(run, with_data=False)
     made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)
-    out_console.print(f"[bold]{made}[/bold]: images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")
+    out_console.print(bold(made) + f": images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")
