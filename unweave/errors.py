@@ -7,10 +7,12 @@ so that programs and tests need not read the sentence.
 import difflib
 import functools
 import math
+import os
 import signal
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from numbers import Integral
+from pathlib import Path
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -118,7 +120,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def check_choice(argument: str, value: Any, accepted: Iterable[str], *, context: str = "") -> Any:
     """Return the value if it is an accepted name; the error suggests the closest one and lists them all."""
     known = list(accepted)
-    if value in known:
+    if isinstance(value, Hashable) and value in known:  # an array or a list is not a name
         return value
     near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
@@ -134,6 +136,20 @@ def check_integer(argument: str, value: Any, low: int, high: int | None = None, 
         wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
         raise invalid(argument, value, wanted, context=context)
     return int(value)
+
+
+def check_path(argument: str, value: Any, *, context: str = "") -> Path:
+    """Return the absolute path that a text or a path names, with `~` as the home folder; the file need not exist."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str) or not str(value):
+        raise invalid(argument, value, "the path of a file or folder", context=context)
+    try:
+        path = Path(os.path.expanduser(value)).resolve()
+        path.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # such as a null character, a name too long, a loop of links
+        shown = text if len(text := str(value)) <= 200 else f"{text[:200]}..."
+        reason = getattr(error, "strerror", None) or str(error)
+        raise invalid(argument, shown, "a path that can be opened", context=context, hint=reason) from None
+    return path
 
 
 def to_integer(text: object) -> int | None:
