@@ -140,7 +140,9 @@ def _find_factors(
         if factors is not None:
             others = [name for name in arrays if name != images]
             check_choice("factors", str(factors), others, context=context)
-        key = factors or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
+        key = factors or next(
+            (n for n in _FACTORS if n in arrays and n != images and arrays[n].shape[:1] == (count,)), None
+        )
         if key is None:
             return no_factors(count), {}, ()
         available, used = _columns_of(arrays, str(key), count)
