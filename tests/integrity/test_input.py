@@ -271,3 +271,36 @@ def test_labels_that_are_one_number_and_other_members_are_not_factors(folder, ca
     with zipfile.ZipFile("images.npz", "a") as archive:
         archive.writestr("notes.txt", "taken in May")
     assert not uw.load_data("images.npz").factor_names
+
+
+# --- sweeps (B-H11) --------------------------------------------------------------------------------------------------
+
+
+def test_a_product_that_is_too_large_is_refused_before_it_is_made(folder, capsys):
+    """(B-H11)"""
+    values = ",".join(map(str, range(1, 1001)))
+    words = ["--set", f"beta={values}", "--set", f"latents={values}", "--seeds", "0-9999"]
+    assert "10000000000" in refused(capsys, "train", "beta_vae", *TINY, *words)
+    assert not list(folder.iterdir())
+
+
+def test_the_settings_of_many_runs_are_compared_once_each(folder):
+    """(B-H11)"""
+
+    class Counted(float):
+        compared = 0
+
+        def __eq__(self, other):
+            Counted.compared += 1
+            return float(self) == float(other)
+
+        def __ne__(self, other):
+            Counted.compared += 1
+            return float(self) != float(other)
+
+        __hash__ = float.__hash__
+
+    runs = [{"method": "vae", "data": "digits", "seed": seed, "lr": Counted(1), "steps": 0} for seed in range(200)]
+    with raises("steps"):
+        uw.fit(runs, out="sweep")
+    assert Counted.compared < 1000 and not list(folder.iterdir())
