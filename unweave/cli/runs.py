@@ -1,5 +1,6 @@
 """The commands that use trained runs: evaluate, report, compare, encode, predict and export."""
 
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +9,7 @@ import typer
 from rich.table import Table
 
 from unweave.cli import error_console, out_console
-from unweave.errors import invalid
+from unweave.errors import UserNotice, invalid
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="new location of the run's own data, if they were moved")]
@@ -65,7 +66,7 @@ def evaluate(
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
-    from unweave.model import checkpoint_step, load, relocated_data
+    from unweave.model import checkpoint_step, data_change, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -73,6 +74,8 @@ def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -
         steps = read_config(folder).steps
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = relocated_data(run, data, factors)
+    if moved is not None and (change := data_change(folder, read_config(folder), moved)):
+        warnings.warn(f"the {change}", UserNotice, stacklevel=2)
     return run if moved is None else load(run, device=device, data=moved)
 
 

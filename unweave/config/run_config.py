@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -148,6 +149,7 @@ class RunConfig:
     created: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)  # about the user's own data, for the record
+    data_digest: str = ""  # `Dataset.digest` of the data; "" in runs of older versions
 
     def __getitem__(self, name: str) -> Any:
         """Return a field; the configuration of a run was a dict in earlier versions."""
@@ -185,9 +187,13 @@ class RunConfig:
         return _text([self.method, self.arguments, self.data, self.data_options])
 
     def difference(self, other: RunConfig) -> str:
-        """Return the name of the first field that makes the other configuration a different run, or ""."""
-        ours, theirs = (json.loads(json.dumps(config.to_json())) for config in (self, other))
-        free = {"device", "created", "versions", "notices", *(n for n, o in OPTIONS.items() if not o.identity)}
+        """Return the name of the first field that makes the other configuration a different run, or "".
+
+        The content of the data is compared by `check_data` of unweave.model.
+        """
+        ours, theirs = (_without_fingerprint(json.loads(json.dumps(config.to_json()))) for config in (self, other))
+        free = {"device", "created", "versions", "notices", "data_digest"}
+        free |= {name for name, declared in OPTIONS.items() if not declared.identity}
         return next((name for name in ours if name not in free and ours[name] != theirs[name]), "")
 
     def compared_settings(self) -> dict[str, Any]:
@@ -281,6 +287,14 @@ def read_config(folder: RunFolder) -> RunConfig:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         message = f"run '{folder.path}' is damaged: config.json does not describe a run"
         raise UserError(message, argument="run", value=str(folder.path)) from error
+
+
+def _without_fingerprint(config: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fingerprint that older versions stored in the options of the data, also in the text of a view."""
+    options = {name: value for name, value in config["data_options"].items() if name != "fingerprint"}
+    if isinstance(options.get("data"), str):
+        options["data"] = re.sub(r", fingerprint=\\?'[^']*'", "", options["data"])
+    return config | {"data_options": options}
 
 
 def _tuples(value: Any) -> Any:

@@ -60,11 +60,11 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
     """Compute the codes of every run and store them in its folder, from which `evaluate` reads them."""
     groups: dict[str, list[TrainedModel]] = {}  # the runs whose models and data have the same form
     for run in runs:
-        groups.setdefault(f"{run.config.model_key()} {run.data.size}", []).append(run)
+        groups.setdefault(f"{run.config.model_key()} {run.data.digest}", []).append(run)
     for group in groups.values():
         data = group[0].data
         digests = [fingerprint(run.method, data, seed) for run in group]
-        todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data.size) is None]
+        todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
         if not todo:
             continue
         index = sample_indices(data, num_samples, seed)
