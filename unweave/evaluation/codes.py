@@ -4,6 +4,7 @@ Shape letters: N observations, Z latents, K factors.
 """
 
 import hashlib
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from torch import Tensor
 from unweave.contract import Method, Representation
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
-from unweave.errors import UserError, invalid
+from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
+from unweave.errors import UserError, UserNotice, invalid
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
 from unweave.version import __version__
@@ -94,10 +96,17 @@ def fingerprint(method: Method, data: Dataset, seed: int) -> str:
     return digest.hexdigest()
 
 
+def warn_if_sampled(data: Dataset) -> None:
+    """Give notice if a part of the data could differ from what a run or a store of codes was made of."""
+    if is_sampled(data.digest):
+        warnings.warn(SAMPLED_NOTE, UserNotice, stacklevel=3)
+
+
 def encode_run(
     folder: RunFolder, method: Method, data: Dataset, *, num_samples: int | None, seed: int, save: bool
 ) -> tuple[EncodedDataset, str]:
     """Return the encoded observations of a run and their fingerprint, read from its folder if stored there."""
+    warn_if_sampled(data)
     digest = fingerprint(method, data, seed)
     table = load_codes(folder, digest, num_samples, data)
     if table is None:

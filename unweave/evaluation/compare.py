@@ -15,8 +15,16 @@ from torch.func import functional_call, stack_module_state, vmap
 from unweave.config import RunConfig
 from unweave.contract import Method
 from unweave.data import Dataset
+from unweave.data.storage.digest import is_sampled
 from unweave.errors import UserError, UserNotice, invalid, renamed_arguments
-from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
+from unweave.evaluation.codes import (
+    fingerprint,
+    load_codes,
+    make_encoded_dataset,
+    sample_indices,
+    save_codes,
+    warn_if_sampled,
+)
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import Diverged, TrainedModel, load
 from unweave.nn.conv import conv_implementation
@@ -63,6 +71,7 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
         groups.setdefault(f"{run.config.model_key()} {run.data.digest}", []).append(run)
     for group in groups.values():
         data = group[0].data
+        warn_if_sampled(data)
         digests = [fingerprint(run.method, data, seed) for run in group]
         todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
         if not todo:
@@ -143,7 +152,8 @@ def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str
         flat = config.compared_settings()
         rows.append(row | {n: flat.get(n) for n in settings} | {n: run_scores.get(n, float("nan")) for n in names})
     frame = pd.DataFrame(rows)
-    frame.attrs = {"settings": settings, "scores": names}
+    sampled = any(is_sampled(run.config.data_digest) for run in runs)
+    frame.attrs = {"settings": settings, "scores": names, "sampled": sampled}
     return frame
 
 

@@ -68,7 +68,7 @@ def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
         problem, value, accepted = faults[0]
         raise UserError(f"frame {problem}; give {accepted}", argument="frame", value=value, accepted=accepted)
     checked = frame.reset_index(drop=True)
-    checked.attrs = attributes
+    checked.attrs = {**frame.attrs, **attributes}
     return checked
 
 

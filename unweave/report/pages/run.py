@@ -9,6 +9,7 @@ from typing import Any
 
 from unweave.config import RunConfig
 from unweave.contract import is_supervised
+from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
 from unweave.errors import invalid
 from unweave.model import TrainedModel
 from unweave.report.formatting import DASH, NARROW, format_number, join_words, method_title, pretty, short_title
@@ -89,6 +90,7 @@ def run_summary(run: RunView) -> str:
     colour = "grey" if channels == 1 else "colour"
     factors = join_words([pretty(name) for name in data.factor_names])
     unfinished = "" if run.step >= config.steps else f" The run is unfinished: it is at step {run.step:,}."
+    sampled = f" {SAMPLED_NOTE[0].upper()}{SAMPLED_NOTE[1:]}." if is_sampled(run.result.data_digest) else ""
     explained, unit = "No supervision was used.", "images"
     if is_supervised(needs):
         explained, unit = run.trained.supervision.explain(data), run.trained.supervision.unit
@@ -96,7 +98,7 @@ def run_summary(run: RunView) -> str:
         f"{method_title(config.method)} on {config.data} ({height} × {width}, {colour}), "
         f"{config.steps:,} steps with batches of {config.batch:,} {unit}, seed {config.seed}.{unfinished} "
         f"The data set has {data.size:,} images {f'that differ in {factors}' if factors else 'without known factors'}. "
-        f"{explained}"
+        f"{explained}{sampled}"
     )
 
 
