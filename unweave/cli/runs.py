@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from unweave.cli import error_console, out_console
-from unweave.errors import UserNotice, invalid
+from unweave.cli import bold, error_console, out_console, printable
+from unweave.errors import UserNotice, invalid, to_integer
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="new location of the run's own data, if they were moved")]
@@ -45,22 +46,23 @@ def evaluate(
                 raise invalid(name, str(value), f"left out for arrays, as in '{source}'")
         result, beside = evaluate_npz(source, **options), source.with_suffix(".scores")
     else:
-        if rows not in (None, "all") and not (str(rows).isdecimal() and int(str(rows)) >= 2):
+        count = None if rows == "all" else to_integer(rows or 10_000) or 0
+        if count is not None and count < 2:
             raise invalid("rows", rows, "an integer >= 2, or all")
-        run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
+        run = _open_run(source, data, factors, device)
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
     folder = write_scores(result, out or beside, source)
-    table = Table("score", "value", "95 %", "meaning and definition", title=title, title_justify="left")
+    table = Table("score", "value", "95 %", "meaning and definition", title=printable(title), title_justify="left")
     for row in score_rows(result):
-        table.add_row(*row)
+        table.add_row(*row[:3], Text.assemble(row[3], "\n", (row[4], "dim")))
     if not result.intervals:
         table.columns.pop(2)
     out_console.print(table)
     for name, why in result.skipped.items():
-        out_console.print(f"{name} is left out: {why}.", style="dim", highlight=False)
-    out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
+        out_console.print(f"{name} is left out: {why}.", style="dim")
+    out_console.print(bold(folder) + ": scores.json and heatmap.png.")
 
 
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
@@ -105,7 +107,7 @@ def report(
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
             opened = webbrowser.open(made.resolve().as_uri())
-    out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
+    out_console.print(bold(made) + f" is written; {'it is open' if opened else 'open it'} in a browser.")
     if open and not opened:
         out_console.print("--open: no browser could be opened here.")
 
@@ -147,7 +149,7 @@ def encode(
     from unweave.model import load
 
     count = encode_files(load(run, with_data=False), images, out)
-    out_console.print(f"[bold]{out}[/bold]: codes of {count} images.")
+    out_console.print(bold(out) + f": codes of {count} images.")
 
 
 def predict(
@@ -179,10 +181,11 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
+    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
+    write_files(out, {out: content})
     for line in accuracy_lines(frame):
-        out_console.print(line, highlight=False, soft_wrap=True)
-    out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
+        out_console.print(line)
+    out_console.print(bold(out) + f": classes of {len(frame)} observations.")
 
 
 def export(
@@ -196,4 +199,4 @@ def export(
 
     trained = load(run, with_data=False)
     made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)
-    out_console.print(f"[bold]{made}[/bold]: images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")
+    out_console.print(bold(made) + f": images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from unweave.cli import out_console
+from unweave.cli import bold, out_console
 from unweave.config import format_value
-from unweave.errors import invalid
+from unweave.errors import invalid, to_integer
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MAX_SEEDS = 10_000  # in one range; more is a typing error
+_MAX_SEEDS = 10_000  # more is a typing error
 
 
 def read_seeds(text: str) -> list[int]:
@@ -23,11 +23,14 @@ def read_seeds(text: str) -> list[int]:
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
-        if not first.isdigit() or (dash and not last.isdigit()):
+        low = to_integer(first)
+        high = to_integer(last) if dash else low
+        if low is None or high is None:
             raise invalid("seeds", text, "integers such as 0-9 or 0,3,5")
-        low, high = int(first), int(last) if dash else int(first)
-        if high < low or high - low > _MAX_SEEDS:
+        if high < low:
             raise invalid("seeds", part.strip(), "a range with the smaller number first, such as 0-9")
+        if len(seeds) + high - low >= _MAX_SEEDS:
+            raise invalid("seeds", text, f"at most {_MAX_SEEDS:,} seeds")
         seeds += range(low, high + 1)
     if len(set(seeds)) < len(seeds):
         raise invalid("seeds", text, "a list that names each seed once")
@@ -113,11 +116,11 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     out_console.print(_summary_table(frame))
     for _, row in frame[frame["diverged"].notna()].iterrows():
         message = f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip."
-        out_console.print(message, style="yellow", soft_wrap=True)
+        out_console.print(message, style="yellow")
     write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
     made = compare_page(frame, root / "compare.html", title=root.name)
     runs = f"{len(frame)} run{'s' * (len(frame) != 1)}"
-    out_console.print(f"[bold]{root}[/bold]: {runs}, scores.csv and [bold]{made.name}[/bold]; open it in a browser.")
+    out_console.print(bold(root) + f": {runs}, scores.csv and " + bold(made.name) + "; open it in a browser.")
 
 
 def _summary_table(frame: pd.DataFrame) -> Table:

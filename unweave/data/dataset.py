@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from unweave.contract import DataInfo
 from unweave.data.ranges import Span
 from unweave.data.storage.digest import Hash, ReadRows, Rows, hash_rows, hash_text, join_digest, tensor_version
+from unweave.data.storage.memory_limit import device_memory_limit
 from unweave.errors import UserError
 
 
@@ -60,8 +61,9 @@ class Dataset(nn.Module):
     grid: bool = True
     partners: bool = False  # True: `index` finds every combination of factors although this is not a grid
     resident: bool = True  # False: images stay on the host, and batches are prefetched
-    device_cache_limit: int = 0  # bytes of the images that may be cached on the device if they are not resident
-    preprocessing: Any = None  # a `Preprocessing` if the images were prepared from image files
+    # Bytes of the images that may be cached on the device if they are not resident; None: half of its memory.
+    device_cache_limit: int | None = 0
+    preprocessing: Any = None  # the `Preprocessing` of user data
     source_info: SourceInfo = SourceInfo()
     renderer_version: int = 0  # of the `images` of this class and their subclasses; 0: identified by their pixels
 
@@ -88,6 +90,14 @@ class Dataset(nn.Module):
     def kinds(self) -> tuple[str, ...]:
         """Earlier name of `factor_types`."""
         return self.factor_types
+
+    def to(self, device: torch.device | str) -> Self:  # type: ignore[override]
+        """Move to a device. Images that are too large for it stay on the host, and `resident` becomes False."""
+        self.fit_to(torch.device(device))
+        return super().to(device)
+
+    def fit_to(self, device: torch.device) -> None:
+        """Make the images not resident if they are too large for this device. By default they never are."""
 
     @property
     def origin(self) -> Dataset:
@@ -170,6 +180,15 @@ class Dataset(nn.Module):
             raise UserError(message, argument="data", value=self.name, accepted="a grid of factors")
         strides = [math.prod(self.factor_sizes[k + 1 :]) for k in range(len(self.factor_sizes))]
         return sum(factors_BK[..., k] * strides[k] for k in range(len(strides)))  # type: ignore[return-value]
+
+
+def keep_on_host_if_too_large(data: Any, device: torch.device) -> None:
+    """Make `data.pixels` not resident if they are too large for the device, unless the user asked for that."""
+    automatic = data.resident and data.device_cache_limit is None
+    if automatic and device.type == "cuda" and data.pixels.nbytes > device_memory_limit(device):
+        pixels = data.pixels.detach().cpu()
+        del data.pixels  # a buffer, which would move to the device
+        data.pixels, data.resident = pixels, False
 
 
 def all_indices(data: Dataset) -> Tensor:
