@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unweave.cli import bold, error_console, out_console, printable, shell_quote
-from unweave.errors import UserError, invalid, to_integer
+from unweave.errors import UserError, UserNotice, invalid, to_integer
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -72,7 +73,7 @@ def evaluate(
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
-    from unweave.model import checkpoint_step, load, relocated_data
+    from unweave.model import checkpoint_step, data_change, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -80,6 +81,8 @@ def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -
         steps = read_config(folder).steps
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = relocated_data(run, data, factors)
+    if moved is not None and (change := data_change(folder, read_config(folder), moved)):
+        warnings.warn(f"the {change}", UserNotice, stacklevel=2)
     return run if moved is None else load(run, device=device, data=moved)
 
 

@@ -46,6 +46,7 @@ class Evaluation(NamedTuple):
     known: np.ndarray | None = None  # number of known values of each factor among the rows of `information` [K]
     chance: np.ndarray | None = None  # mean `information` about shuffled factors [Z, K]
     luck: np.ndarray | None = None  # largest excess over `chance` of any latent and shuffle [K]
+    data_digest: str = ""  # `Dataset.digest` of the data that were encoded; "" for arrays
 
     @property
     def latent_information(self) -> np.ndarray:
@@ -118,7 +119,8 @@ def evaluate(
         table, digest = sample_codes(table, seed), f"{digest} sampled".strip()
     inputs = _scoring_inputs(table, dataset, num_samples if more else None, seed)
     inputs = inputs._replace(groups=groups, device=_metric_device(device))
-    result = score_table(inputs, metrics, dataset.factor_names, resamples)._replace(codes=digest)
+    result = score_table(inputs, metrics, dataset.factor_names, resamples)
+    result = result._replace(codes=digest, data_digest=dataset.digest)
     if isinstance(model, TrainedModel) and save and codes == "mean":
         model.folder.write_json("scores.json", _merge_stored(model.folder, result))
     return result
