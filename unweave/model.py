@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unweave.config import RunConfig, read_config
 from unweave.config.devices import find_device
+from unweave.config.model_size import check_model_size
 from unweave.contract import Method, Representation, stages
 from unweave.data import USER_DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
@@ -215,6 +216,7 @@ def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int)
         info = data.data_info
     else:
         info = parse_supervision(config.supervision, data).info(data)
+    check_model_size(method, info, config.arguments)
     model = None
     for cls in stages(method)[: stage + 1]:
         model = construct(cls, info, config.arguments, model)

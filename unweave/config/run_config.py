@@ -15,6 +15,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -29,6 +30,7 @@ FORMAT = 2  # of config.json; see migrate.py for older ones
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+_LOCATIONS = ("path", "factors", "fingerprint")  # options of data that do not change them if their digest is known
 MAX_COUNT = 10**9  # number of steps, or batch size
 MAX_SEED = 2**62 - 1
 
@@ -186,6 +188,14 @@ class RunConfig:
         """Return a text that is equal for runs whose models and data have the same form."""
         return _text([self.method, self.arguments, self.data, self.data_options])
 
+    def data_key(self) -> str:
+        """Return a text that is equal for runs on the same data: the whole call, and the digest if there is one."""
+        return data_key(self.data_text(), self.data_digest)
+
+    def setting_key(self) -> str:
+        """Return a text that is equal for runs which are seeds of one setting: only such runs may be averaged."""
+        return _text([self.method, self.data_key(), self.steps, self.compared_settings(), self.optimizers])
+
     def difference(self, other: RunConfig) -> str:
         """Return the name of the first field that makes the other configuration a different run, or "".
 
@@ -247,6 +257,21 @@ class RunConfig:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(RunConfig) if "option" in f.metadata}
 ALIASES = {declared.alias: name for name, declared in OPTIONS.items() if declared.alias}
+
+
+def data_key(call: str, digest: str) -> str:
+    """Return a text that is equal for the same data: the whole call, and the digest if there is one.
+
+    With a digest of all observations it does not matter where the data are stored.
+    """
+    from unweave.data.callspec import call_text, parse_call
+
+    if not digest or digest.endswith("-sampled"):
+        return _text([call, digest])
+    with suppress(UserError):  # a data set of the user's own, with another kind of name
+        name, options = parse_call(call)
+        call = call_text(name, {n: v for n, v in options.items() if n not in _LOCATIONS})
+    return _text([call, digest])
 
 
 def option_default(name: str) -> Any:

@@ -20,10 +20,12 @@ from torch.nn import Buffer
 from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, all_indices, data_device
 from unweave.data.storage.digest import Hash, hash_tensor
+from unweave.data.storage.memory_limit import usable_memory
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.ops.noise import fold, random_bits, random_normal
 
 Classes = Mapping[str, Sequence[int | str]]  # factor -> classes, by number or by value if that is a text
+_BYTES_PER_DRAW = 64  # of `correlated`, while it draws
 _MIN_EXPONENT = -670  # exp of it is far enough above the smallest double for weights of 1e-16 of it
 
 
@@ -255,7 +257,8 @@ def correlated(
         raise invalid("factors", factors, "the names of two factors")
     for name in factors:
         check_choice("factor", str(name), data.factor_names, context="factors")
-    count = data.size if size is None else check_integer("size", size, 1, 2**31)
+    largest = usable_memory() // _BYTES_PER_DRAW
+    count = data.size if size is None else check_integer("size", size, 1, min(largest, 2**31))
     cumulated_N = _correlation_weights(data, factors, sigma).cumsum(0)
     uniform = ((random_bits(_key(seed, "correlated"), (count,)) >> 11) & (2**53 - 1)).double() * 2.0**-53
     index = torch.searchsorted(cumulated_N, uniform.to(cumulated_N.device) * cumulated_N[-1], right=True)

@@ -15,7 +15,9 @@ from unweave.contract import Method, Representation
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
 from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
+from unweave.data.user.arrays import exact_values
 from unweave.errors import UserError, UserNotice, invalid
+from unweave.nn.batch_size import images_per_call
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
 from unweave.version import __version__
@@ -45,11 +47,11 @@ def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
 def encode_dataset(
     representation: Representation, data: Dataset, *, num_samples: int | None, seed: int, batch: int = 512
 ) -> EncodedDataset:
-    """Return codes and factors of `num_samples` random observations, or of all with None."""
+    """Return codes and factors of `num_samples` random observations, or of all with None; `batch` is an upper limit."""
     index = sample_indices(data, num_samples, seed)
-    codes, logvars = [], []
+    encode, codes, logvars = representation.posterior or representation.require("encode"), [], []
     with torch.no_grad():
-        for part in index.split(batch):
+        for part in index.split(images_per_call(encode, data.shape, index.device, most=batch)):
             images = data.images(part)
             if representation.posterior is None:
                 codes.append(representation.require("encode")(images).float())
@@ -66,9 +68,9 @@ def make_encoded_dataset(data: Dataset, index: Tensor, codes: Tensor, logvar: Te
 
 
 def factor_matrix(data: Dataset, index_N: Tensor) -> Tensor:
-    """Return factors [N, K], float32: classes, or values if any factor is continuous; NaN if unknown."""
+    """Return factors [N, K]: classes in float32, or values in float64 if any is continuous; NaN if unknown."""
     if "continuous" in data.factor_types:
-        return data.values(index_N)
+        return exact_values(data, index_N)
     classes_NK = data.factors(index_N)
     return classes_NK.float().masked_fill(classes_NK < 0, torch.nan)
 

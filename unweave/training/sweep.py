@@ -19,6 +19,7 @@ from unweave.training.cohort import Run
 from unweave.training.folders import check_extension
 from unweave.training.prepare import data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
+from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
 
 _NEW_RUN = ", or train a new run on these data"
@@ -98,7 +99,9 @@ def reopen(
         config = config.replace(steps=steps)
     data = data or load_training_data(folder, _NEW_RUN)
     check_resumed_data(folder, config, data)
-    return Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    run = Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    check_memory(run)
+    return run
 
 
 def check_resumed_data(folder: RunFolder, config: RunConfig, data: Dataset) -> None:
