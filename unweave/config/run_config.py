@@ -14,13 +14,13 @@ import inspect
 import json
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from unweave.config.optimizers import parse_rate
 from unweave.config.settings import check_bounds, format_value
-from unweave.errors import UserError, check_choice, check_integer, invalid, use_current_names
+from unweave.errors import UserError, check_choice, check_integer, invalid, to_integer, to_number, use_current_names
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -29,7 +29,9 @@ FORMAT = 2  # of config.json; see migrate.py for older ones
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+_LOCATIONS = ("path", "factors", "fingerprint")  # options of data that do not change them if their digest is known
 MAX_COUNT = 10**9  # number of steps, or batch size
+MAX_SEED = 2**62 - 1
 
 
 class Option(NamedTuple):
@@ -68,19 +70,19 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def _clip(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, str) or (number := to_number(value)) is None:
         raise invalid(name, value, "a number >= 0")
-    return float(check_bounds(name, float(value), 0.0))  # type: ignore[arg-type]
+    return float(check_bounds(name, number, 0.0))  # type: ignore[arg-type]
 
 
 def checkpoint_interval(name: str, value: Any) -> int | str:
     """Check "30s" (seconds) or an integer (steps); integers may come as text from the command line."""
-    text = str(value).strip()
+    number = to_number(value.strip()[:-1]) if isinstance(value, str) and value.strip().endswith("s") else None
+    if number is not None and number >= 0:
+        return f"{format_value(number)}s"
     try:
-        if text.endswith("s"):
-            return f"{format_value(check_bounds(name, float(text[:-1]), 0.0))}s"
-        return check_integer(name, int(text) if isinstance(value, str) else value, 1)
-    except ValueError:
+        return check_integer(name, to_integer(value) if isinstance(value, str) else value, 1)
+    except UserError:
         raise invalid(name, value, "a number of steps such as 500, or of seconds such as 30s") from None
 
 
@@ -102,7 +104,7 @@ class RunConfig:
     )
     batch: int = option(64, "observations, pairs or groups per step", check=integer(2, MAX_COUNT), repeat=True)
     seed: int = option(
-        0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
+        0, "seed of all random numbers", check=integer(0, MAX_SEED), shared=None, compared=False, repeat=True
     )
     lr: float | str | tuple | None = option(
         None,
@@ -184,6 +186,19 @@ class RunConfig:
         """Return a text that is equal for runs whose models and data have the same form."""
         return _text([self.method, self.arguments, self.data, self.data_options])
 
+    @property
+    def known_data_digest(self) -> str:
+        """Digest of the data; "" for runs that were written without one."""
+        return str(getattr(self, "data_digest", None) or "")
+
+    def data_key(self) -> str:
+        """Return a text that is equal for runs on the same data: the whole call, and the digest if there is one."""
+        return data_key(self.data_text(), self.known_data_digest)
+
+    def setting_key(self) -> str:
+        """Return a text that is equal for runs which are seeds of one setting: only such runs may be averaged."""
+        return _text([self.method, self.data_key(), self.steps, self.compared_settings(), self.optimizers])
+
     def difference(self, other: RunConfig) -> str:
         """Return the name of the first field that makes the other configuration a different run, or ""."""
         ours, theirs = (json.loads(json.dumps(config.to_json())) for config in (self, other))
@@ -241,6 +256,21 @@ class RunConfig:
 
 OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(RunConfig) if "option" in f.metadata}
 ALIASES = {declared.alias: name for name, declared in OPTIONS.items() if declared.alias}
+
+
+def data_key(call: str, digest: str) -> str:
+    """Return a text that is equal for the same data: the whole call, and the digest if there is one.
+
+    With a digest of all observations it does not matter where the data are stored.
+    """
+    from unweave.data.callspec import call_text, parse_call
+
+    if not digest or digest.endswith("-sampled"):
+        return _text([call, digest])
+    with suppress(UserError):  # a data set of the user's own, with another kind of name
+        name, options = parse_call(call)
+        call = call_text(name, {n: v for n, v in options.items() if n not in _LOCATIONS})
+    return _text([call, digest])
 
 
 def option_default(name: str) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unweave.config.devices import find_device
+from unweave.config.run_config import MAX_SEED
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
@@ -95,14 +96,11 @@ def evaluate(
     the run was trained with such groups. `codes` are "mean", the posterior means, or "sampled"; scores of sampled codes
     are not stored in the run folder.
     """
-    names = _candidate_metrics(metrics)
+    names = check_options(metrics, num_samples, seed)
     check_choice("codes", codes, ("mean", "sampled"))
-    check_integer("seed", seed, 0)
     device = find_device(device)
     if isinstance(model, str | Path):
         model = load(model, device=device)
-    if num_samples is not None and num_samples < 2:
-        raise invalid("num_samples", num_samples, "at least 2, or None for all")
     if data is None and not isinstance(model, TrainedModel):
         message = "data is missing; pass data to evaluate a Representation on, such as data='sprites'"
         raise UserError(message, argument="data", accepted="a data set")
@@ -137,8 +135,19 @@ def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list
     return codes, ["content" if name in shared else "style" if name in style else None for name in data.factor_names]
 
 
+def check_options(metrics: str | Sequence[str] | None, num_samples: int | None, seed: int) -> list[str]:
+    """Return the metrics that may be computed; raise for values that are invalid for every model."""
+    names = _candidate_metrics(metrics)
+    check_integer("seed", seed, 0, MAX_SEED)
+    if num_samples is not None and num_samples < 2:
+        raise invalid("num_samples", num_samples, "at least 2, or None for all")
+    return names
+
+
 def _candidate_metrics(metrics: str | Sequence[str] | None) -> list[str]:
     """Return the metrics that may be computed."""
+    if isinstance(metrics, str) and metrics not in ("quick", "all"):
+        raise invalid("metrics", metrics, "quick, all or a list of names")
     if metrics is None or isinstance(metrics, str):
         return [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
     for name in metrics:
@@ -193,7 +202,7 @@ def evaluate_arrays(
 ) -> Evaluation:
     """Return the scores of codes [N, D] and factors [N, K]; with `logvar` the codes are posterior means."""
     _candidate_metrics(metrics)
-    check_integer("seed", seed, 0)
+    check_integer("seed", seed, 0, MAX_SEED)
     device = find_device(device)
     table = read_table(codes, factors, factor_types=factor_types)
     count = len(table.factor_types)

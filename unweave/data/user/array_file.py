@@ -19,7 +19,7 @@ from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
 from unweave.data.user.formats import ACCEPTED, find_format
 from unweave.data.user.pixels import CURRENT_RULES, ArrayOptions, options_of_rules_1, to_pixels
 from unweave.data.user.wording import display_path
-from unweave.errors import UserError, check_choice, check_integer, invalid
+from unweave.errors import UserError, check_choice, check_integer, check_path, invalid
 
 _IMAGES = ("images", "imgs", "image", "x", "X", "x_train", "data", "pixels", "arr_0")
 _FACTORS = ("factors", "latents_classes", "labels", "label", "y", "y_train", "targets", "classes", "arr_1")
@@ -64,7 +64,7 @@ def array_file(
     if path is None:
         message = "data were arrays in memory, which a run does not store; pass them again as data="
         raise UserError(message, argument="data", accepted="the arrays")
-    source = Path(path).expanduser().resolve()
+    source = check_path("path", path)
     context = f"data {str(source)!r}"
     format = find_format(source)
     if format is None or not source.is_file():
@@ -85,7 +85,7 @@ def array_file(
     check_fingerprint(source, source, fingerprint, current)
     data = Arrays(pixels.images, table, resident=resident, copy=False)
     data.preprocessing, data.source_info = pixels.preprocessing, array_info(source, images, notes, excluded)
-    table_path = str(Path(factors).expanduser().resolve()) if factors and Path(factors).suffix else None
+    table_path = str(check_path("factors", factors)) if factors and Path(factors).suffix else None
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None, layout=layout)
     shaped = dict(size=size, fit=fit, channels=channels, background=background, white=white, alpha=alpha or None)
     read: dict[str, object] = {"path": str(source), "factors": table_path or factors, "rules": rules}

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from unweave.data.option_types import check_options
 from unweave.data.user.array_file import array_file, array_info
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.folder import folder
@@ -33,14 +35,14 @@ def open_user_data(source: Any, names: Collection[str], options: Mapping[str, An
         return None
     for option in options:
         check_choice("option", option, list(inspect.signature(read).parameters)[1:], context=f"data {shown}")
-    return read(source, **options)
+    return read(source, **check_options(read, options, f"data {shown}"))
 
 
 def _find_reader(text: str, names: Collection[str]) -> Callable[..., Arrays] | None:
     """Return the reader of a path, None if the text is or may be the name of a data set."""
     if text.strip() in names:
         return None
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if _is_true(path.is_dir):
         return folder
     if find_format(path) and not text.rstrip().endswith(")"):
