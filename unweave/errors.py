@@ -93,6 +93,13 @@ def invalid(argument: str, value: object, accepted: str, *, context: str = "", h
     return UserError(text, argument=argument, value=value, accepted=accepted)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return True for a failed allocation, including those of torch, which are RuntimeErrors without a class."""
+    text = str(error).lower()
+    known = ("allocate memory", "out of memory", "not enough memory", "storage size calculation overflowed")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in known))
+
+
 def check_choice(argument: str, value: Any, accepted: Iterable[str], *, context: str = "") -> Any:
     """Return the value if it is an accepted name; the error suggests the closest one and lists them all."""
     known = list(accepted)

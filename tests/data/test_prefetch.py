@@ -204,7 +204,8 @@ def test_all_images_of_a_batch_may_be_cached(sets):
 
 
 def test_the_limit_of_the_device_cache(monkeypatch):
-    monkeypatch.setattr(sys.modules["unweave.data.user.arrays"], "memory_limit", lambda: 10_000)
+    monkeypatch.setattr(sys.modules["unweave.data.user.arrays"], "memory_limit", lambda: 100)
+    monkeypatch.setattr(sys.modules["unweave.training.build"], "device_memory_limit", lambda device: 10_000)
     large, asked = Arrays(PIXELS), Arrays(PIXELS, resident=False)
     assert not large.resident and device_cache_bytes(large, "cuda") == 10_000 and device_cache_bytes(large, "cpu") == 0
     assert device_cache_bytes(split(large), "cuda") == 10_000

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from mentions import mentions
 from toys import TwoPhases, program
 
 from unweave.engine import compiled
@@ -32,29 +33,65 @@ def test_a_step_that_does_not_compile_runs_as_recorded(monkeypatch):
     assert graph.state.params["a"] == pytest.approx(loop.state.params["a"])
 
 
+LOCK = f"unweave-{os.getuid()}-one.lock"
 OTHER_PROCESS = """
-import fcntl, sys, time
+import fcntl, json, os, sys, time
 with open(sys.argv[1], "w") as file:
     fcntl.flock(file, fcntl.LOCK_EX)
+    print(json.dumps({"process": os.getpid(), "host": "here"}), file=file, flush=True)
     print("locked", flush=True)
-    time.sleep(0.5)
+    if sys.argv[2:]:
+        time.sleep(float(sys.argv[2]))
+    else:
+        sys.stdin.read()
 """
+
+
+def use_folder(monkeypatch, folder):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="one"))
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(folder))
 
 
 def test_one_process_at_a_time_tunes_kernels_on_a_device(monkeypatch, tmp_path):
     """A missing folder for the lock is not an error."""
     device = torch.device("cuda", 0)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(uuid="one"))
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path / f"unweave-{os.getuid()}-one.lock")]
+    use_folder(monkeypatch, tmp_path)
+    command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path / LOCK), "0.5"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "locked\n"
         start = time.monotonic()
         with autotune_lock(device):
             assert time.monotonic() - start > 0.3
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "missing"))
+    use_folder(monkeypatch, tmp_path / "missing")
     with autotune_lock(device):
         pass
+
+
+def test_a_long_wait_for_the_lock_names_its_holder(monkeypatch, tmp_path):
+    use_folder(monkeypatch, tmp_path)
+    monkeypatch.setattr(compiled, "_NOTICE_AFTER", 0.0)
+    command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path / LOCK)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "locked\n"
+        notices = []
+
+        def release(message, *_, **__):
+            notices.append(str(message))
+            other.stdin.close()
+
+        monkeypatch.setattr(compiled.warnings, "warn", release)
+        with autotune_lock(torch.device("cuda", 0)):
+            pass
+    assert len(notices) == 1 and mentions(notices[0], f"process {other.pid}", "cuda:0")
+
+
+def test_the_lock_does_not_follow_links(monkeypatch, tmp_path):
+    use_folder(monkeypatch, tmp_path)
+    (tmp_path / "precious").write_text("data")
+    (tmp_path / LOCK).symlink_to(tmp_path / "precious")
+    with autotune_lock(torch.device("cuda", 0)):
+        pass
+    assert (tmp_path / "precious").read_text() == "data"
 
 
 def test_the_lock_is_held_during_the_first_call_only(monkeypatch):

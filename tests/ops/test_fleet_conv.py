@@ -64,6 +64,7 @@ import torch, torch.nn.functional as F
 from unweave.ops import fleet_conv as fc
 down, up, gradient = (op._init_fn for op in (fc._down_kernel, fc._up_kernel, fc._gradient_kernel))
 torch.manual_seed(0)
+fc._MAX_OFFSET = {max_offset}
 for C, S, k, h in [(1, 32, 4, 8), (3, 16, 4, 4), (32, 32, 4, 4), (16, 32, 2, 4), (20, 24, 4, 2), (4, 16, 2, 16)]:
     big, small = torch.randn(2, 3, 2 * h, 2 * h, C), torch.randn(2, 3, h, h, S)
     packed, none = fc.pack(torch.randn(2, S, C, k, k), torch.float32), torch.empty(0)
@@ -79,8 +80,39 @@ for C, S, k, h in [(1, 32, 4, 8), (3, 16, 4, 4), (32, 32, 4, 4), (16, 32, 2, 4),
 
 
 @pytest.mark.triton
-def test_kernels_by_the_interpreter():
-    run_interpreted(KERNELS)
+@pytest.mark.parametrize("max_offset", [2**31 - 1, 0], ids=["32 bits", "64 bits"])
+def test_kernels_by_the_interpreter(max_offset):
+    run_interpreted(KERNELS.replace("{max_offset}", str(max_offset)))
+
+
+@pytest.mark.gpu
+def test_images_of_more_than_two_billion_numbers():
+    """The last images of a large batch have the same results as in a small one."""
+    torch.manual_seed(0)
+    count, few = 2**31 // (64 * 64 * 32) + 9, 3
+    big = torch.zeros(1, count, 64, 64, 32, device="cuda", dtype=torch.bfloat16)
+    big[:, -few:] = torch.randn(1, few, 64, 64, 32, device="cuda")
+    packed, none = torch.randn(1, 4, 4, 32, 32, device="cuda").bfloat16(), big.new_empty(0)
+    small = fleet_conv.down(big, packed, none, none, False)
+    torch.testing.assert_close(small[:, -few:], fleet_conv.down(big[:, -few:].contiguous(), packed, none, none, False))
+    again = fleet_conv.up(small, packed, none, none, False)
+    last = fleet_conv.up(small[:, -few:].contiguous(), packed, none, none, False)
+    torch.testing.assert_close(again[:, -few:], last)
+    grads = [fleet_conv.gradient(big[:, at:].contiguous(), small[:, at:].contiguous(), packed) for at in (0, -few)]
+    torch.testing.assert_close(*grads, rtol=1e-2, atol=1.0)
+
+
+@pytest.mark.gpu
+def test_gradients_of_thousands_of_models():
+    torch.manual_seed(0)
+    models = 2**31 // (16 * 4 * 4 * 32 * 32) + 5
+    big = torch.zeros(models, 256, 8, 8, 32, device="cuda")
+    small = torch.zeros(models, 256, 4, 4, 32, device="cuda")
+    big[-1], small[-1] = (torch.randn(each.shape[1:], device="cuda") for each in (big, small))
+    packed = torch.zeros(1, 4, 4, 32, 32, device="cuda")
+    found = fleet_conv.gradient(big, small, packed)
+    assert not found[:-1].any()
+    torch.testing.assert_close(found[-1:], fleet_conv.gradient(big[-1:].contiguous(), small[-1:].contiguous(), packed))
 
 
 def test_the_plain_form_is_torchs():

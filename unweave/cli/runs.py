@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from unweave.cli import error_console, out_console
+from unweave.cli import bold, error_console, out_console, printable
 from unweave.errors import invalid
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
@@ -51,15 +52,15 @@ def evaluate(
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
     folder = write_scores(result, out or beside, source)
-    table = Table("score", "value", "95 %", "meaning and definition", title=title, title_justify="left")
+    table = Table("score", "value", "95 %", "meaning and definition", title=printable(title), title_justify="left")
     for row in score_rows(result):
-        table.add_row(*row)
+        table.add_row(*row[:3], Text.assemble(row[3], "\n", (row[4], "dim")))
     if not result.intervals:
         table.columns.pop(2)
     out_console.print(table)
     for name, why in result.skipped.items():
-        out_console.print(f"{name} is left out: {why}.", style="dim", highlight=False)
-    out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
+        out_console.print(f"{name} is left out: {why}.", style="dim")
+    out_console.print(bold(folder) + ": scores.json and heatmap.png.")
 
 
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
@@ -102,7 +103,7 @@ def report(
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
             opened = webbrowser.open(made.resolve().as_uri())
-    out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
+    out_console.print(bold(made) + f" is written; {'it is open' if opened else 'open it'} in a browser.")
     if open and not opened:
         out_console.print("--open: no browser could be opened here.")
 
@@ -144,7 +145,7 @@ def encode(
     from unweave.model import load
 
     count = encode_files(load(run, with_data=False), images, out)
-    out_console.print(f"[bold]{out}[/bold]: codes of {count} images.")
+    out_console.print(bold(out) + f": codes of {count} images.")
 
 
 def predict(
@@ -178,8 +179,8 @@ def predict(
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
     write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
     for line in accuracy_lines(frame):
-        out_console.print(line, highlight=False, soft_wrap=True)
-    out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
+        out_console.print(line)
+    out_console.print(bold(out) + f": classes of {len(frame)} observations.")
 
 
 def export(
@@ -193,4 +194,4 @@ def export(
 
     trained = load(run, with_data=False)
     made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)
-    out_console.print(f"[bold]{made}[/bold]: images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")
+    out_console.print(bold(made) + f": images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from unweave.cli import out_console
+from unweave.cli import bold, out_console
 from unweave.config import format_value
 from unweave.errors import invalid
 
@@ -113,11 +113,11 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     out_console.print(_summary_table(frame))
     for _, row in frame[frame["diverged"].notna()].iterrows():
         message = f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip."
-        out_console.print(message, style="yellow", soft_wrap=True)
+        out_console.print(message, style="yellow")
     write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
     made = compare_page(frame, root / "compare.html", title=root.name)
     runs = f"{len(frame)} run{'s' * (len(frame) != 1)}"
-    out_console.print(f"[bold]{root}[/bold]: {runs}, scores.csv and [bold]{made.name}[/bold]; open it in a browser.")
+    out_console.print(bold(root) + f": {runs}, scores.csv and " + bold(made.name) + "; open it in a browser.")
 
 
 def _summary_table(frame: pd.DataFrame) -> Table:

@@ -9,13 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from unweave.contract import DataInfo
 from unweave.data.ranges import Span
+from unweave.data.storage.memory_limit import device_memory_limit
 from unweave.errors import UserError
 
 
@@ -55,7 +56,8 @@ class Dataset(nn.Module):
     grid: bool = True
     partners: bool = False  # True: `index` finds every combination of factors although this is not a grid
     resident: bool = True  # False: images stay on the host, and batches are prefetched
-    device_cache_limit: int = 0  # bytes of the images that may be cached on the device if they are not resident
+    # Bytes of the images that may be cached on the device if they are not resident; None: half of its memory.
+    device_cache_limit: int | None = 0
     preprocessing: Any = None  # a `Preprocessing` if the images were prepared from image files
     source_info: SourceInfo = SourceInfo()
 
@@ -82,6 +84,14 @@ class Dataset(nn.Module):
     def kinds(self) -> tuple[str, ...]:
         """Earlier name of `factor_types`."""
         return self.factor_types
+
+    def to(self, device: torch.device | str) -> Self:  # type: ignore[override]
+        """Move to a device. Images that are too large for it stay on the host, and `resident` becomes False."""
+        self.fit_to(torch.device(device))
+        return super().to(device)
+
+    def fit_to(self, device: torch.device) -> None:
+        """Make the images not resident if they are too large for this device. By default they never are."""
 
     @property
     def origin(self) -> Dataset:
@@ -120,6 +130,15 @@ class Dataset(nn.Module):
             raise UserError(message, argument="data", value=self.name, accepted="a grid of factors")
         strides = [math.prod(self.factor_sizes[k + 1 :]) for k in range(len(self.factor_sizes))]
         return sum(factors_BK[..., k] * strides[k] for k in range(len(strides)))  # type: ignore[return-value]
+
+
+def keep_on_host_if_too_large(data: Any, device: torch.device) -> None:
+    """Make `data.pixels` not resident if they are too large for the device, unless the user asked for that."""
+    automatic = data.resident and data.device_cache_limit is None
+    if automatic and device.type == "cuda" and data.pixels.nbytes > device_memory_limit(device):
+        pixels = data.pixels.detach().cpu()
+        del data.pixels  # a buffer, which would move to the device
+        data.pixels, data.resident = pixels, False
 
 
 def all_indices(data: Dataset) -> Tensor:

@@ -23,6 +23,7 @@ from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.ops.noise import fold, random_bits, random_normal
 
 Classes = Mapping[str, Sequence[int | str]]  # factor -> classes, by number or by value if that is a text
+_MIN_EXPONENT = -670  # exp of it is far enough above the smallest double for weights of 1e-16 of it
 
 
 def _key(seed: int, name: str) -> Tensor:
@@ -39,7 +40,14 @@ class View(Dataset):
         self.factor_names, self.factor_sizes = data.factor_names, data.factor_sizes
         self.factor_values, self.factor_spans = data.factor_values, data.factor_spans
         self.frames, self.preprocessing = data.frames, data.preprocessing
-        self.resident, self.device_cache_limit = data.resident, data.device_cache_limit
+        self.device_cache_limit = data.device_cache_limit
+
+    @property
+    def resident(self) -> bool:  # type: ignore[override]
+        return self.data.resident
+
+    def fit_to(self, device: torch.device) -> None:
+        self.data.fit_to(device)
 
     @property
     def factor_types(self) -> tuple[str, ...]:
@@ -183,16 +191,31 @@ def subset(
 def split(data: Dataset, *, part: str = "train", fraction: float = 0.9, seed: int = 0) -> Dataset:
     """Select the training part (a random `fraction` of the observations) or the rest for validation.
 
-    Videos are not divided.
+    Videos are not divided. If the data contain observations repeatedly, such as those of `correlated`, all repetitions
+    of an observation of `origin` are in the same part, and `fraction` is that of the different observations.
     """
     check_choice("part", part, ("train", "validation"))
-    videos = data.size // data.frames
-    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * videos) < videos:
+    unit_V, units = _split_units(data)
+    if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 < round(fraction * units) < units:
         raise invalid("fraction", fraction, "a number between 0 and 1 such that neither part is empty")
-    order, count = _shuffled(videos, seed, "split"), round(fraction * videos)
+    order, count = _shuffled(units, seed, "split"), round(fraction * units)
     chosen = order[:count] if part == "train" else order[count:]
     options = {"part": part, "fraction": fraction, "seed": seed}
-    return Selection(data, _frames_of(data, chosen.sort().values), "split", options)
+    videos = torch.isin(unit_V, chosen).nonzero()[:, 0]
+    return Selection(data, _frames_of(data, videos), "split", options)
+
+
+def _split_units(data: Dataset) -> tuple[Tensor, int]:
+    """Return the unit of each video (or single observation) that `split` must not divide, and the number of units.
+
+    Every video is a unit if none is repeated. Otherwise all repetitions of a video of `origin` are one.
+    """
+    origin_N = data.origin_index(all_indices(data)).cpu()
+    if len(origin_N.unique()) == data.size:
+        videos = data.size // data.frames
+        return torch.arange(videos), videos
+    found, unit_V = (origin_N[:: data.frames] // data.origin.frames).unique(return_inverse=True)
+    return unit_V, len(found)
 
 
 def holdout(data: Dataset, *, combination: Classes, part: str = "train") -> Dataset:
@@ -217,14 +240,30 @@ def correlated(
     for name in factors:
         check_choice("factor", str(name), data.factor_names, context="factors")
     count = data.size if size is None else check_integer("size", size, 1, 2**31)
-    classes_NK = data.factors(all_indices(data)).double()
-    a_N, b_N = (classes_NK[:, k] / max(data.factor_sizes[k] - 1, 1) for k in map(data.factor_names.index, factors))
-    weight_N = (-((a_N - b_N) ** 2) / (2.0 * sigma**2)).exp() * ((a_N >= 0) & (b_N >= 0))
-    cumulated_N = weight_N.cumsum(0)
+    cumulated_N = _correlation_weights(data, factors, sigma).cumsum(0)
     uniform = ((random_bits(_key(seed, "correlated"), (count,)) >> 11) & (2**53 - 1)).double() * 2.0**-53
     index = torch.searchsorted(cumulated_N, uniform.to(cumulated_N.device) * cumulated_N[-1], right=True)
+    index = index.clamp_max(data.size - 1)
+    if count > 1 and bool((index == index[0]).all()):
+        accepted = "larger, such that more than one observation is drawn"
+        raise invalid("sigma", sigma, accepted, context=f"correlated {' and '.join(factors)} of data {data.name!r}")
     options = {"factors": list(factors), "sigma": sigma, "size": size, "seed": seed}
-    return Selection(data, index.clamp_max(data.size - 1), "correlated", options, partners=data.grid)
+    return Selection(data, index, "correlated", options, partners=data.grid)
+
+
+def _correlation_weights(data: Dataset, factors: Sequence[str], sigma: float) -> Tensor:
+    """Return the probability of each observation [N], not normalised; 0 if one of the two factors is unknown."""
+    columns = list(map(data.factor_names.index, factors))
+    classes_N2 = data.factors(all_indices(data))[:, columns].double()
+    known_N = (classes_N2 >= 0).all(1)
+    if not known_N.any():
+        raise invalid("factors", list(factors), "two factors that are known of the same observations")
+    a_N, b_N = (classes_N2[:, k] / max(data.factor_sizes[column] - 1, 1) for k, column in enumerate(columns))
+    exponent_N = -((a_N - b_N) ** 2) / (2.0 * sigma**2)
+    largest = exponent_N[known_N].max()
+    # Subtract the largest exponent only if weights would underflow otherwise, because it changes their rounding.
+    exponent_N = exponent_N - largest if largest < _MIN_EXPONENT else exponent_N
+    return exponent_N.exp().where(known_N, 0.0)
 
 
 _VIEWS: tuple[Callable[..., Dataset], ...] = (subset, split, holdout, correlated, noisy)

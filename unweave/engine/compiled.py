@@ -8,6 +8,7 @@ second implementation of a step.
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,11 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 from unweave.engine.fx_passes.bf16_weights import carry_bf16_weights, is_wide, update_copies
 from unweave.engine.fx_passes.float64_sums import sum_in_float64
 from unweave.engine.fx_passes.transpose_matmul import transpose_matmuls
@@ -29,8 +25,10 @@ from unweave.engine.loop import Engine, TrainStep, train_step
 from unweave.engine.program import Program, State
 from unweave.engine.torch_private import private_names
 from unweave.errors import UserNotice
+from unweave.runs.lock import lock
 
 _WARM_UP = 3
+_NOTICE_AFTER = 10.0  # seconds of waiting for another process
 # A step of these small networks has dozens of tiny independent kernels; combining them saves 6 % of its time.
 # Torch 2.11 fails to do so for some graphs, for some of them only if loops are also reordered.
 _OPTIONS: list[dict[str, Any] | None] = [
@@ -84,12 +82,30 @@ def autotune_lock(device: torch.device) -> Iterator[None]:
     Kernels are chosen by their measured time, and a second process on the device distorts the measurement.
     """
     with ExitStack() as stack:
-        if device.type == "cuda" and fcntl is not None:
+        if device.type == "cuda" and hasattr(os, "getuid"):  # not on Windows
             name = getattr(torch.cuda.get_device_properties(device), "uuid", device.index or 0)
             path = Path(tempfile.gettempdir()) / f"unweave-{os.getuid()}-{name}.lock"
-            with suppress(OSError):  # the folder is missing or does not support locks
-                fcntl.flock(stack.enter_context(path.open("w")), fcntl.LOCK_EX)
+            with suppress(OSError):  # the folder is missing, the file is a link, or locks are not supported
+                _enter_lock(stack, path, device)
         yield
+
+
+def _enter_lock(stack: ExitStack, path: Path, device: torch.device) -> None:
+    """Acquire the lock for the lifetime of the stack; say so once if that takes long."""
+    notice_due = time.monotonic() + _NOTICE_AFTER
+    while True:
+        try:
+            return stack.enter_context(lock(path, busy=_Busy))
+        except _Busy as holder:
+            if time.monotonic() >= notice_due:
+                message = f"waiting for {holder}, which compiles a training step on {device}"
+                warnings.warn(message, UserNotice, stacklevel=2)
+                notice_due = float("inf")
+            time.sleep(0.05)
+
+
+class _Busy(Exception):
+    """Another process holds the lock; the text describes it."""
 
 
 def inductor(module: fx.GraphModule, inputs: list[Tensor], options: dict[str, Any] | None = None) -> Callable:
@@ -174,6 +190,7 @@ class CompiledEngine(Engine):
     def _run_once(self) -> None:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserNotice)
             self.step(self.inputs)
 
     def _capture(self) -> Callable[[], None]:

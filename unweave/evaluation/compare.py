@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,7 @@ def _stored_scores(
     try:
         stored = run.folder.read_json("scores.json")
         scores = stored["scores"].items()
-        chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics}
+        chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics and isfinite(value)}
         same = stored["seed"] == seed and stored["rows"] in (num_samples, run.data.size)
         same = same and set(metrics) <= {name.partition(".")[0] for name in chosen}
         return chosen if same and stored["codes"] == fingerprint(run.method, run.data, seed) else None

@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
     rows: int
     seed: int
     intervals: dict[str, tuple[float, float]] = {}  # 95 % intervals of the scores that have one
-    skipped: dict[str, str] = {}  # metrics of "quick" or "all" that do not apply, with the reason
+    skipped: dict[str, str] = {}  # metrics that do not apply or are not finite, with the reason
     importance: np.ndarray | None = None  # of each code for predicting each factor, if DCI was computed [Z, K]
     codes: str = ""  # fingerprint of model, data and observations
     carried: np.ndarray | None = None  # information of each latent about the observation in nats [Z]; None: the KL
@@ -167,8 +167,9 @@ def _merge_stored(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
     try:
         stored = folder.read_json("scores.json") if folder.has("scores.json") else {}
         if all(stored.get(name) == merged[name] for name in ("codes", "rows", "seed")):
-            for name in ("scores", "intervals"):
-                merged[name] = {**stored[name], **merged[name]}
+            finite = {name: value for name, value in stored["scores"].items() if np.isfinite(value)}
+            merged["scores"] = {**finite, **merged["scores"]}
+            merged["intervals"] = {**stored["intervals"], **merged["intervals"]}
             merged["importance"] = merged["importance"] or stored["importance"]
     except (UserError, KeyError, AttributeError, TypeError):
         pass  # written by another version, or damaged: replaced
@@ -235,6 +236,7 @@ def score_table(
         mean_ND, logvar_ND = torch.as_tensor(inputs.table.codes), torch.as_tensor(inputs.logvar)
         kl, carried = kl_standard(mean_ND, logvar_ND).mean(0).numpy(), kl_to_mean(mean_ND, logvar_ND).numpy()
     rows, seed = len(inputs.table.codes), inputs.seed
+    skipped |= results.undefined
     tables = Evaluation(results.values, factor_names, information, entropy, kl, rows, seed, results.intervals, skipped)
     known = (~np.isnan(np.asarray(part.factors, dtype=np.float64))).sum(0)
     return tables._replace(importance=results.importance, carried=carried, known=known, chance=chance, luck=luck)

@@ -96,12 +96,20 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Unweaver:
-        """Train on X; y is ignored."""
+        """Train on X; y is ignored. If this fails, the estimator keeps its previous state."""
+        fitted = object.__new__(type(self))
+        fitted.__dict__.update(self.__dict__)
+        fitted._fit(X)
+        self.__dict__ = fitted.__dict__  # all attributes at once
+        return self
+
+    def _fit(self, X: Any) -> None:
+        """Train on X and set the attributes."""
         flat, image = _flatten(X)
         rows = validate_data(self, flat, dtype=np.float32)
         cls = find_method(self.method)
         shape = _image_shape(self.shape, image, rows.shape[1])
-        data = Arrays(rows.reshape(-1, *shape))
+        data = Arrays(np.array(rows).reshape(len(rows), *shape), copy=False)
         config = self._config(cls, data)
         name = config.arguments.get("likelihood")
         accepted, low, high = LIKELIHOODS.get(str(name), Likelihood), float(rows.min()), float(rows.max())
@@ -112,7 +120,6 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.shape_ = shape
         self._sample_shape = tuple(np.shape(X)[1:]) if image else (rows.shape[1],)
         self._n_features_out = self.method_.representation().latents
-        return self
 
     def _config(self, cls: type[Method], data: Arrays) -> RunConfig:
         """Check every parameter and return the configuration of the run."""
@@ -158,7 +165,7 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if image and image != self.shape_:
             raise invalid("X", image, f"images of the fitted shape {self.shape_}")
         rows = validate_data(self, flat, dtype=np.float32, reset=False)
-        return self._apply(self.method_.representation().require("encode"), rows.reshape(-1, *self.shape_))
+        return self._apply(self.method_.representation().require("encode"), rows.reshape(len(rows), *self.shape_))
 
     def inverse_transform(self, Z: Any) -> np.ndarray:
         """Return the decoded observations of codes [n_samples, latents], in the form of the fitted X."""
@@ -166,7 +173,8 @@ class Unweaver(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         codes = check_array(Z, dtype=np.float32, input_name="Z")
         if codes.shape[1] != self._n_features_out:
             raise invalid("Z", codes.shape, f"an array with {self._n_features_out} columns")
-        return self._apply(self.method_.representation().require("decode"), codes).reshape(-1, *self._sample_shape)
+        decoded = self._apply(self.method_.representation().require("decode"), codes)
+        return decoded.reshape(len(codes), *self._sample_shape)
 
     def _apply(self, function: Callable[[Tensor], Tensor], values: np.ndarray) -> np.ndarray:
         """Apply the function to chunks of equal size, so that the result of a row does not depend on other rows.

@@ -21,6 +21,7 @@ from unweave.ops.conv import col2im, im2col
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 _MAX_CHANNELS = 128  # that fit into one tile
+_MAX_OFFSET = 2**31 - 1  # of 32 bits
 _FEW_CHANNELS = 4  # of an image, up to which storing and adding all taps is faster
 
 
@@ -35,6 +36,11 @@ def _by_kernel(image: Tensor, packed: Tensor) -> bool:
 
 def _power(n: int, least: int = 16) -> int:
     return max(least, 1 << (n - 1).bit_length())
+
+
+def _is_wide(M: int, C: int, S: int) -> bool:
+    """Return True if the images of one replica have more numbers than 32-bit offsets can address."""
+    return M * max(4 * C, S) > _MAX_OFFSET
 
 
 def _precision() -> str:
@@ -56,8 +62,8 @@ def _down_kernel(big: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: 
     grid = (triton.cdiv(M, block_m), R)
     down_kernel[grid](
         big, packed, bias, gate, out, M, H // 2, W // 2, C=C, S=S, k=k, BIAS=bias.numel() > 0, RELU=relu,
-        GATE=gate.numel() > 0, PRECISION=precision, BLOCK_M=block_m, BLOCK_K=block_k, BLOCK_S=_power(S),
-        num_warps=4, num_stages=4,
+        GATE=gate.numel() > 0, PRECISION=precision, WIDE=_is_wide(M, C, S),
+        BLOCK_M=block_m, BLOCK_K=block_k, BLOCK_S=_power(S), num_warps=4, num_stages=4,
     )  # fmt: skip
     return out
 
@@ -80,8 +86,8 @@ def _up_kernel(small: Tensor, packed: Tensor, bias: Tensor, gate: Tensor, relu: 
     M, block_m = B * h * w, 128
     up_kernel[(triton.cdiv(M, block_m), 4, R)](
         small, packed, bias, gate, out, M, h, w, C=C, S=S, k=k, BIAS=bias.numel() > 0, RELU=relu,
-        GATE=gate.numel() > 0, PRECISION=precision, BLOCK_M=block_m, BLOCK_S=min(_power(S), 64), BLOCK_C=_power(C),
-        num_warps=4, num_stages=3,
+        GATE=gate.numel() > 0, PRECISION=precision, WIDE=_is_wide(M, C, S),
+        BLOCK_M=block_m, BLOCK_S=min(_power(S), 64), BLOCK_C=_power(C), num_warps=4, num_stages=3,
     )  # fmt: skip
     return out
 
@@ -117,7 +123,7 @@ def _gradient_kernel(big: Tensor, small: Tensor, k: int, precision: str) -> Tens
     found = big.new_empty(parts, R, k, k, C, S, dtype=torch.float32)
     grid = (triton.cdiv(k * k * C, block_k), parts, R)
     gradient_kernel[grid](
-        big, small, found, M, h, w, C=C, S=S, k=k, PRECISION=precision, ROUNDS=rounds,
+        big, small, found, M, h, w, C=C, S=S, k=k, PRECISION=precision, WIDE=_is_wide(M, C, S), ROUNDS=rounds,
         BLOCK_M=block_m, BLOCK_K=block_k, BLOCK_S=_power(S), num_warps=4, num_stages=3,
     )  # fmt: skip
     out = big.new_empty(R, S, C, k, k, dtype=torch.float32)

@@ -8,7 +8,10 @@ adds up). The first two end with a bias and a ReLU in the forward pass, and in t
 previous ReLU: zero where its output was zero.
 
 Weights are packed as [R, k, k, C, S]; a row of taps and its channels (k * C numbers) is contiguous, in the weights and
-in the image. Letters: R replicas, B batch, k kernel side (2, or 4 with padding P = 1), M = B * h * w.
+in the image. Offsets inside one replica have 32 bits, or 64 with WIDE, which is slower and only needed if the images
+of a replica have more than 2^31 numbers.
+
+Letters: R replicas, B batch, k kernel side (2, or 4 with padding P = 1), M = B * h * w.
 """
 
 import triton
@@ -20,13 +23,16 @@ def down_kernel(
     big, weight, bias, gate, out,
     M: tl.constexpr, h: tl.constexpr, w: tl.constexpr, C: tl.constexpr, S: tl.constexpr, k: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
+    PRECISION: tl.constexpr, WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ) -> None:  # fmt: skip
     """out[m, s] = sum over taps and channels of big[window of m] * weight[tap, channel, s]."""
     P: tl.constexpr = (k - 2) // 2
     K: tl.constexpr = k * k * C
     replica = tl.program_id(1).to(tl.int64)
-    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    block = tl.program_id(0)
+    if WIDE:
+        block = block.to(tl.int64)
+    m = block * BLOCK_M + tl.arange(0, BLOCK_M)
     x0 = 2 * (m % w) - P
     y0 = 2 * ((m // w) % h) - P
     image = (m // (w * h)) * (4 * h * w)
@@ -62,13 +68,16 @@ def up_kernel(
     small, weight, bias, gate, out,
     M: tl.constexpr, h: tl.constexpr, w: tl.constexpr, C: tl.constexpr, S: tl.constexpr, k: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, GATE: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr,
+    PRECISION: tl.constexpr, WIDE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr,
 ) -> None:  # fmt: skip
     """One of the four pixels of each small pixel, with all channels; program axis 1 is its index."""
     P: tl.constexpr = (k - 2) // 2
     replica = tl.program_id(2).to(tl.int64)
     a, b = tl.program_id(1) // 2, tl.program_id(1) % 2
-    m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    block = tl.program_id(0)
+    if WIDE:
+        block = block.to(tl.int64)
+    m = block * BLOCK_M + tl.arange(0, BLOCK_M)
     x, y = m % w, (m // w) % h
     c, s0 = tl.arange(0, BLOCK_C), tl.arange(0, BLOCK_S)
     small += replica * M * S
@@ -102,7 +111,7 @@ def up_kernel(
 def gradient_kernel(
     big, small, out,
     M: tl.constexpr, h: tl.constexpr, w: tl.constexpr, C: tl.constexpr, S: tl.constexpr, k: tl.constexpr,
-    PRECISION: tl.constexpr, ROUNDS: tl.constexpr,
+    PRECISION: tl.constexpr, WIDE: tl.constexpr, ROUNDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_S: tl.constexpr,
 ) -> None:  # fmt: skip
     """out[part, tap and channel, s] = sum over this part's m of big[window of m] * small[m, s]."""
@@ -110,6 +119,8 @@ def gradient_kernel(
     K: tl.constexpr = k * k * C
     replica = tl.program_id(2).to(tl.int64)
     part = tl.program_id(1)
+    if WIDE:
+        part = part.to(tl.int64)
     tap = tl.program_id(0) * BLOCK_K + tl.arange(0, BLOCK_K)
     row, column = tap // (k * C), tap % (k * C)
     s = tl.arange(0, BLOCK_S)
@@ -143,7 +154,8 @@ def gather_kernel(
     s, tap = tl.arange(0, BLOCK_S), tl.arange(0, k * k)
     mask = (s < S)[None, :] & (tap >= 0)[:, None]
     place = parts + ((replica * (k * k) + tap) * C + c)[:, None] * S + s[None, :]
+    stride = replicas.to(tl.int64) * (k * k * C * S)  # thousands of models exceed 32 bits
     total = tl.zeros((k * k, BLOCK_S), dtype=tl.float32)
     for part in range(0, PARTS):
-        total += tl.load(place + part * replicas * (k * k * C * S), mask=mask, other=0.0)
+        total += tl.load(place + part * stride, mask=mask, other=0.0)
     tl.store(out + ((replica * S + s) * C + c)[None, :] * (k * k) + tap[:, None], total, mask=mask)

@@ -12,6 +12,7 @@ from unweave.config import RunConfig
 from unweave.contract import DataInfo, Method, all_phases, hyper_params, is_supervised, player_parameters, stages
 from unweave.data import Dataset, Sampler, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
+from unweave.data.storage.memory_limit import device_memory_limit
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.engine.optim import Optimizer
 from unweave.engine.program import Program, State, schedule_row
@@ -147,4 +148,6 @@ def with_prefetch(program: Program, step: int, cache_bytes: int = 0) -> Program:
 
 def device_cache_bytes(data: Dataset, device: torch.device | str) -> int:
     """Return how many bytes of streamed data may be cached on the device."""
-    return data.device_cache_limit if torch.device(device).type == "cuda" else 0
+    if torch.device(device).type != "cuda":
+        return 0
+    return device_memory_limit(device) if data.device_cache_limit is None else data.device_cache_limit

@@ -84,6 +84,7 @@ def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervi
 def dry_run(run: Run) -> None:
     """Run one forward pass on the first batch, so that an invalid setting is reported before anything is written."""
     config, data = run.config, run.data
+    data.fit_to(torch.device(config.device))
     if not data.resident:
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)

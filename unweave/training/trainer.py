@@ -41,6 +41,8 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
     results: dict[int, Result] = {}
     if any(run.config.device == "cpu" for run in runs):
         keep_freed_memory()
+    for run in runs:
+        run.data.fit_to(torch.device(run.config.device))
     with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
         for indices in group_into_cohorts(runs):
             cohort = [runs[k] for k in indices]

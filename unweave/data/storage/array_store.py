@@ -4,6 +4,7 @@ Memory-mapped arrays need no time to load and no memory until they are read, and
 """
 
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -94,7 +95,7 @@ def grid_values(table_NK: np.ndarray) -> tuple[tuple[float, ...], ...]:
     """Return the values of each factor; raise unless the rows are all combinations, the last factor varying fastest."""
     found = [np.unique(column, return_inverse=True) for column in table_NK.T]
     sizes = tuple(len(values) for values, _ in found)
-    if np.prod(sizes) != len(table_NK):
+    if math.prod(sizes) != len(table_NK):
         raise ValueError(f"its {len(table_NK)} rows are not every combination of factors of sizes {sizes}")
     for (_, classes), expected in zip(found, np.unravel_index(np.arange(len(table_NK)), sizes), strict=True):
         if not np.array_equal(classes.ravel(), expected):

@@ -16,20 +16,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import torch
 from torch import Tensor
 
 _HEADER = 4096  # bytes before the first row; a multiple of the page size, so that rows of whole pages are aligned
-
-
-def memory_limit() -> int:
-    """Return the maximal bytes of a resident data set: half the memory of the GPU if there is one, else of the host."""
-    if torch.cuda.is_available():
-        return torch.cuda.mem_get_info()[1] // 2
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError, AttributeError):  # on Windows
-        return 8 << 30
 
 
 def open_memmap(path: Path) -> np.ndarray:

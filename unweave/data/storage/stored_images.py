@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import Buffer
 
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, keep_on_host_if_too_large
 from unweave.data.storage.array_store import StoredArrays
-from unweave.data.storage.memmap import memory_limit, select_rows
+from unweave.data.storage.memmap import select_rows
+from unweave.data.storage.memory_limit import memory_limit
 
 
 class StoredImages(Dataset):
@@ -19,8 +20,8 @@ class StoredImages(Dataset):
 
     The arrays are `pixels` [N, H, W] or [N, H, W, C] in 0..255, or `bits` [N, H, W / 8] with eight black or white
     pixels per byte, and `classes` [N, K] unless the images are a grid of their factors. On the CPU they are the
-    memory-mapped file. Images larger than `memory_limit()` are not resident: they stay on the host, and as many as
-    fit into the limit are cached on the device during training.
+    memory-mapped file. Images larger than `memory_limit()`, or too large for a device, are not resident: they stay on
+    the host, and as many as fit are cached on the device during training.
     """
 
     def __init__(self, name: str, stored: StoredArrays, options: dict[str, object]) -> None:
@@ -34,13 +35,16 @@ class StoredImages(Dataset):
         self.shape = (pixels.shape[3] if pixels.ndim == 4 else 1, height, width * 8 if self.packed else width)
         if self.grid and math.prod(self.factor_sizes) != self.size:
             raise ValueError(f"{self.size} images are not a grid of factors of sizes {self.factor_sizes}")
-        self.device_cache_limit = memory_limit()
-        self.resident = pixels.nbytes <= self.device_cache_limit
+        self.device_cache_limit = None
+        self.resident = pixels.nbytes <= memory_limit()
         self.pixels = Buffer(pixels, persistent=False) if self.resident else pixels
         if self.packed:
             self.shift_8 = Buffer(torch.arange(7, -1, -1, dtype=torch.uint8), persistent=False)
         if not self.grid:
             self.classes = Buffer(torch.from_numpy(stored.arrays["classes"]).long(), persistent=False)
+
+    def fit_to(self, device: torch.device) -> None:
+        keep_on_host_if_too_large(self, device)
 
     def raw_images(self, index_B: Tensor) -> Tensor:
         rows = self._select(index_B)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from unweave.data.dataset import SourceInfo
-from unweave.data.storage.memmap import memory_limit
+from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.user.arrays import Arrays, check_fingerprint
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
 from unweave.data.user.formats import ACCEPTED, find_format

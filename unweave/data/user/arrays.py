@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import Buffer
 
-from unweave.data.dataset import Dataset
-from unweave.data.storage.memmap import memory_limit, select_rows
+from unweave.data.dataset import Dataset, keep_on_host_if_too_large
+from unweave.data.storage.memmap import select_rows
+from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
 from unweave.errors import UserError, invalid
 
@@ -21,7 +22,7 @@ class Arrays(Dataset):
     """Images [N, C, H, W], floats or bytes (divided by 255 in a batch), and optionally factors [N, K] of any values.
 
     `resident=False` keeps the images on the host when the data set moves to a device. None does so if they are larger
-    than `memory_limit()`; then as many as fit into it are cached on the device during training.
+    than `memory_limit()`, or too large for the device; then as many as fit are cached on it during training.
     """
 
     grid = False  # combinations of factors may be missing
@@ -43,7 +44,7 @@ class Arrays(Dataset):
         self.factor_names, self.factor_values = self.table.names, self.table.values
         self.factor_sizes, self.factor_spans = tuple(map(len, self.factor_values)), self.table.spans
         self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
-        self.device_cache_limit = memory_limit() if resident is None else 0
+        self.device_cache_limit = None if resident is None else 0
         self.pixels = Buffer(pixels, persistent=False) if self.resident else pixels
         self.classes = Buffer(torch.from_numpy(self.table.classes_NK), persistent=False)
         self.numbers = Buffer(torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
@@ -51,6 +52,9 @@ class Arrays(Dataset):
     @property
     def factor_types(self) -> tuple[str, ...]:
         return self.table.factor_types
+
+    def fit_to(self, device: torch.device) -> None:
+        keep_on_host_if_too_large(self, device)
 
     def raw_images(self, index_B: Tensor) -> Tensor:
         return select_rows(self.pixels, index_B, resident=self.resident)
