@@ -17,6 +17,8 @@ from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
 from unweave.data.supervision.kind import Supervision
 from unweave.data.supervision.parse import parse_supervision
+from unweave.data.user.image_io import Preprocessing
+from unweave.data.user.input_images import input_preprocessing
 from unweave.errors import UserError, check_choice, invalid
 from unweave.methods import METHODS, construct
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, damaged
@@ -40,6 +42,11 @@ class TrainedModel(NamedTuple):
     def supervision(self) -> Supervision:
         """Supervision of the run, parsed for the data."""
         return parse_supervision(self.config.supervision, self.data)
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """Preprocessing with which image files become images like those of the training."""
+        return input_preprocessing(_dataset_metadata(self.folder) or self.data)
 
     def encode(self, images: Any) -> np.ndarray:
         """Return the codes [N, Z] of images [N, C, H, W], bytes or floats in 0..1."""
@@ -159,9 +166,12 @@ def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
 
 def _dataset_metadata(folder: RunFolder) -> DatasetMetadata | None:
     """Return the stored description of a run's data; None if an older version wrote the run without one."""
-    stored, config = folder.model_info, read_config(folder)
+    stored = folder.model_info
+    if stored is None:
+        return None
+    config = read_config(folder)
     try:
-        return None if stored is None else DatasetMetadata(config.data, config.data_options, stored)
+        return DatasetMetadata(config.data, config.data_options, stored)
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(folder.path, "model.json does not describe the data of a model") from error
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from raises import raises
 from tiny_mnist import write_mnist
 
@@ -35,7 +35,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     for number in range(12):
-        Image.new("RGB", (24, 12), (20 * number, 200, 30)).save(tmp_path / "photos" / f"{number:02d}.png")
+        plain = Image.new("RGB", (22, 10), (20 * number, 200, 30))
+        ImageOps.expand(plain, 1).save(tmp_path / "photos" / f"{number:02d}.png")
     rows = ["file,shade", *(f"{number:02d}.png,{SHADES[number // 6]}" for number in (0, 1, 2, 9, 10, 11))]
     (tmp_path / "labels.csv").write_text("\n".join(rows))
     data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"

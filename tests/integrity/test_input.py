@@ -5,8 +5,10 @@ The numbers in brackets are those of the defects that the tests reproduce.
 
 import shlex
 
+import numpy as np
 import pytest
 from command import unweave
+from raises import raises
 
 import unweave as uw
 
@@ -84,3 +86,67 @@ def test_a_tilde_in_an_option_is_the_home_folder(folder, tmp_path, trained, caps
 def test_an_unknown_strategy_is_refused_for_one_run(capsys):
     """(B: Low)"""
     assert "nonsense" in refused(capsys, "train", "beta_vae", *TINY, "--strategy", "nonsense")
+
+
+# --- numbers (B-H5, B-M4) --------------------------------------------------------------------------------------------
+
+DIGITS = "1" * 5000
+NUMBERS = [  # options of train, and what the message names
+    (["--seeds", "²"], "seeds"),
+    (["--seeds", "٣-٤"], "seeds"),
+    (["--seeds", DIGITS], "seeds"),
+    (["--seeds", "0-9999,10000-19999"], "seeds"),
+    (["--set", "latents=1e999"], "latents"),
+    (["--set", "latents=1e20"], "latents"),
+    (["--set", f"latents={DIGITS}"], "latents"),
+    (["--set", "latents=nan"], "latents"),
+    (["--set", "beta=nan"], "beta"),
+    (["--set", "beta=1e39"], "beta"),
+    (["--set", "beta=linear(0,4,10,nan)"], "beta"),
+    (["--set", "beta=linear(0,4,inf)"], "beta"),
+    (["--set", "beta=linear(0,nan,10)"], "beta"),
+    (["--set", "beta=linear(0,1e39,10)"], "beta"),
+    (["--set", "beta=linear(0,4,1e39)"], "beta"),
+    (["--set", "beta=linear(0,4,0)"], "beta"),
+    (["--lr", "linear(1e-3,0,10,nan)"], "lr"),
+    (["--lr", "1e39"], "lr"),
+    (["--lr", "²"], "lr"),
+    (["--clip", "nan"], "clip"),
+    (["--clip", "1e39"], "clip"),
+    (["--init", "normal(1e39)"], "init"),
+    (["--checkpoint-every", "nans"], "checkpoint_every"),
+    (["--checkpoint-every", "²"], "checkpoint_every"),
+    (["--seed", "9" * 30], "seed"),
+    (["--device", "cpu:x"], "device"),
+    (["--device", "cpu:99999"], "device"),
+    (["--device", "cuda:" + DIGITS], "device"),
+    (["--data", "split(data='digits', fraction=1e999)"], "fraction"),
+    (["--data", f"sprites(size={DIGITS})"], "data"),
+    (["--supervision", "labels(n=1e999)"], "n"),
+]
+
+
+@pytest.mark.parametrize(("options", "argument"), NUMBERS, ids=[f"{option} {v[:30]}" for (option, v), _ in NUMBERS])
+def test_numbers_that_are_none_are_refused_before_anything_is_written(options, argument, folder, capsys):
+    """(B-H5, B-M4)"""
+    line = refused(capsys, "train", "beta_vae", *TINY, *options)
+    assert f"{argument} " in line.replace("'", "").replace("-", "_") and len(line) < 2000
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("beta", [float("nan"), float("inf"), 1e39, 10**400, (0.0, 4.0, 10.0, float("nan"))])
+def test_settings_in_python_that_are_not_finite(beta, folder):
+    """(B-H5, B-M4)"""
+    with raises("beta"):
+        uw.train("beta_vae", "digits", net="mlp", beta=beta, steps=2, device="cpu", out="run")
+    assert not list(folder.iterdir())
+
+
+def test_numbers_of_evaluate(folder, trained, capsys):
+    """(B-H5, B-H11)"""
+    np.savez("codes.npz", codes=np.eye(20), factors=np.eye(20, 2))
+    for options in (["--rows", "²"], ["--rows", DIGITS]):
+        assert "rows " in refused(capsys, "evaluate", trained, *options)
+    for options in (["--seed", "-1"], ["--seed", "9" * 30], ["--resamples", "100000000"], ["--device", "cpu:x"]):
+        assert f"{options[0][2:]} must be" in refused(capsys, "evaluate", "codes.npz", *options)
+    assert [path.name for path in folder.iterdir()] == ["codes.npz"]

@@ -27,11 +27,12 @@ def open_data(text: str, quiet: bool = False, supervision: str = "", **options: 
     If quiet, print warnings only.
     """
     from unweave.data import explain, load_data
-    from unweave.data.user.inspection import data_summary, skipped_files
+    from unweave.data.user.inspection import data_summary, image_warnings, skipped_files
 
     data = load_data(text, **{name: value for name, value in options.items() if value is not None})
     lines = data_summary(data) + ([explain(supervision, data)] if supervision else [])
-    for line in [f"warning: {line}" for line in skipped_files(data)] if quiet else lines:
+    warnings = skipped_files(data) if quiet else []
+    for line in [*([] if quiet else lines), *(f"warning: {line}" for line in [*warnings, *image_warnings(data)])]:
         error_console.print(line)
     return data
 
@@ -66,6 +67,7 @@ def inspect_(
     """Describe and draw the data, how they are preprocessed, and each file that cannot be used."""
     from unweave.data import load_data
     from unweave.data.user.inspection import describe
+    from unweave.data.user.wording import printable
     from unweave.report.contact_sheet import save_sheets
 
     given = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
@@ -76,11 +78,11 @@ def inspect_(
         out_console.print(bold(section.heading))
         _print_rows(section.rows)
     out_console.print(bold("Drawn"))
-    _print_rows([(str(file),) for file in made])
+    _print_rows([(printable(str(file)),) for file in made])
     words = ["unweave", "train", "ml_vae" if groups else "beta_vae", "--data", path]
     words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
     out_console.print(bold("Train on it"))
-    _print_rows([(" ".join(map(shell_quote, words)),)])
+    _print_rows([(" ".join(map(shell_quote, map(printable, words))),)])
 
 
 def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unweave.cli import bold, error_console, out_console, printable
-from unweave.errors import invalid
+from unweave.errors import invalid, to_integer
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="new location of the run's own data, if they were moved")]
@@ -45,9 +45,10 @@ def evaluate(
                 raise invalid(name, str(value), f"left out for arrays, as in '{source}'")
         result, beside = evaluate_npz(source, **options), source.with_suffix(".scores")
     else:
-        if rows not in (None, "all") and not (str(rows).isdecimal() and int(str(rows)) >= 2):
+        count = None if rows == "all" else to_integer(rows or 10_000) or 0
+        if count is not None and count < 2:
             raise invalid("rows", rows, "an integer >= 2, or all")
-        run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
+        run = _open_run(source, data, factors, device)
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
@@ -177,7 +178,8 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
+    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
+    write_files(out, {out: content})
     for line in accuracy_lines(frame):
         out_console.print(line)
     out_console.print(bold(out) + f": classes of {len(frame)} observations.")

@@ -10,12 +10,12 @@ from rich.table import Table
 
 from unweave.cli import bold, out_console
 from unweave.config import format_value
-from unweave.errors import invalid
+from unweave.errors import invalid, to_integer
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_MAX_SEEDS = 10_000  # in one range; more is a typing error
+_MAX_SEEDS = 10_000  # more is a typing error
 
 
 def read_seeds(text: str) -> list[int]:
@@ -23,11 +23,14 @@ def read_seeds(text: str) -> list[int]:
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
-        if not first.isdigit() or (dash and not last.isdigit()):
+        low = to_integer(first)
+        high = to_integer(last) if dash else low
+        if low is None or high is None:
             raise invalid("seeds", text, "integers such as 0-9 or 0,3,5")
-        low, high = int(first), int(last) if dash else int(first)
-        if high < low or high - low > _MAX_SEEDS:
+        if high < low:
             raise invalid("seeds", part.strip(), "a range with the smaller number first, such as 0-9")
+        if len(seeds) + high - low >= _MAX_SEEDS:
+            raise invalid("seeds", text, f"at most {_MAX_SEEDS:,} seeds")
         seeds += range(low, high + 1)
     if len(set(seeds)) < len(seeds):
         raise invalid("seeds", text, "a list that names each seed once")

@@ -15,12 +15,11 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from unweave.config.optimizers import parse_rate
 from unweave.config.settings import check_bounds, format_value
-from unweave.errors import UserError, check_choice, check_integer, invalid, use_current_names
+from unweave.errors import UserError, check_choice, check_integer, invalid, to_integer, to_number, use_current_names
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -30,6 +29,7 @@ ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
 MAX_COUNT = 10**9  # number of steps, or batch size
+MAX_SEED = 2**62 - 1
 
 
 class Option(NamedTuple):
@@ -68,19 +68,19 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def _clip(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, str) or (number := to_number(value)) is None:
         raise invalid(name, value, "a number >= 0")
-    return float(check_bounds(name, float(value), 0.0))  # type: ignore[arg-type]
+    return float(check_bounds(name, number, 0.0))  # type: ignore[arg-type]
 
 
 def checkpoint_interval(name: str, value: Any) -> int | str:
     """Check "30s" (seconds) or an integer (steps); integers may come as text from the command line."""
-    text = str(value).strip()
+    number = to_number(value.strip()[:-1]) if isinstance(value, str) and value.strip().endswith("s") else None
+    if number is not None and number >= 0:
+        return f"{format_value(number)}s"
     try:
-        if text.endswith("s"):
-            return f"{format_value(check_bounds(name, float(text[:-1]), 0.0))}s"
-        return check_integer(name, int(text) if isinstance(value, str) else value, 1)
-    except ValueError:
+        return check_integer(name, to_integer(value) if isinstance(value, str) else value, 1)
+    except UserError:
         raise invalid(name, value, "a number of steps such as 500, or of seconds such as 30s") from None
 
 
@@ -102,7 +102,7 @@ class RunConfig:
     )
     batch: int = option(64, "observations, pairs or groups per step", check=integer(2, MAX_COUNT), repeat=True)
     seed: int = option(
-        0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
+        0, "seed of all random numbers", check=integer(0, MAX_SEED), shared=None, compared=False, repeat=True
     )
     lr: float | str | tuple | None = option(
         None,

@@ -58,7 +58,7 @@ class Dataset(nn.Module):
     resident: bool = True  # False: images stay on the host, and batches are prefetched
     # Bytes of the images that may be cached on the device if they are not resident; None: half of its memory.
     device_cache_limit: int | None = 0
-    preprocessing: Any = None  # a `Preprocessing` if the images were prepared from image files
+    preprocessing: Any = None  # the `Preprocessing` of user data
     source_info: SourceInfo = SourceInfo()
 
     @cached_property

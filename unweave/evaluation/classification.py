@@ -18,7 +18,7 @@ from unweave.data import DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
-from unweave.data.user.input_images import SUFFIXES, image_files, read_image_like
+from unweave.data.user.input_images import SUFFIXES, image_files, read_images
 from unweave.errors import UserError, invalid
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load
@@ -232,11 +232,11 @@ def _are_image_paths(data: Any) -> bool:
 
 def _image_files(trained: TrainedModel, paths: Any) -> Observations:
     files = image_files(paths)
-    device = next(trained.method.parameters()).device
+    preprocessing, device = trained.preprocessing, next(trained.method.parameters()).device
 
     def images() -> Iterator[Tensor]:
         for start in range(0, len(files), BATCH):
-            pixels = np.stack([read_image_like(trained.data, file) for file in files[start : start + BATCH]])
+            pixels = read_images(files[start : start + BATCH], preprocessing)
             yield torch.as_tensor(pixels, dtype=torch.float32, device=device)
 
     return Observations("file", [str(file) for file in files], images, None, False)

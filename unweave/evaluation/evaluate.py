@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unweave.config.devices import find_device
+from unweave.config.run_config import MAX_SEED
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
@@ -97,7 +98,7 @@ def evaluate(
     """
     names = _candidate_metrics(metrics)
     check_choice("codes", codes, ("mean", "sampled"))
-    check_integer("seed", seed, 0)
+    check_integer("seed", seed, 0, MAX_SEED)
     device = find_device(device)
     if isinstance(model, str | Path):
         model = load(model, device=device)
@@ -193,7 +194,7 @@ def evaluate_arrays(
 ) -> Evaluation:
     """Return the scores of codes [N, D] and factors [N, K]; with `logvar` the codes are posterior means."""
     _candidate_metrics(metrics)
-    check_integer("seed", seed, 0)
+    check_integer("seed", seed, 0, MAX_SEED)
     device = find_device(device)
     table = read_table(codes, factors, factor_types=factor_types)
     count = len(table.factor_types)

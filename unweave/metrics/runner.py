@@ -13,6 +13,8 @@ from unweave.metrics.metric import Metric
 from unweave.metrics.registry import METRICS
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
 
+MAX_RESAMPLES = 100_000
+
 
 class ScoringInputs(NamedTuple):
     """Input of all metrics; everything but the table is optional."""
@@ -71,7 +73,7 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
 
     A score that is not a finite number is left out, so that no table or average contains it.
     """
-    check_integer("resamples", resamples, 0)
+    check_integer("resamples", resamples, 0, MAX_RESAMPLES)
     order = np.random.default_rng(given.seed).permutation(len(given.table.codes))
     values: dict[str, float] = {}
     importance = None

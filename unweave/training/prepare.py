@@ -12,7 +12,6 @@ from unweave.config.devices import find_device
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
-from unweave.data.metadata import dataset_metadata
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.data.supervision.parse import check_needs, default_supervision
 from unweave.data.user.inspection import data_warnings, skipped_files
@@ -51,7 +50,7 @@ def prepare(
         notices=skipped_files(data),
     )
     path = out or Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
-    return Run(RunFolder(path), config, cls, data, supervision)
+    return Run(RunFolder(path), config, cls, data, supervision, new=True)
 
 
 def resolve_options(method: str | type[Method], **keywords: Any) -> RunConfig:
@@ -126,12 +125,6 @@ def init_from(method: Method, path: str) -> None:
     if not shared:
         raise invalid("init_from", path, f"a run that shares weights with {type(method).__name__}")
     method.load_state_dict(shared, strict=False)
-
-
-def create_folder(run: Run) -> None:
-    """Create the folder of a run that starts."""
-    metadata = dataset_metadata(run.data, run.supervision, run.config.seed)
-    RunFolder.create(run.folder.path, run.config.to_json(), metadata)
 
 
 def data_label(config: RunConfig) -> str:

@@ -82,9 +82,13 @@ def test_size_and_channels(tmp_path):
     data = load_data(tmp_path / "a.npy", size=8, channels="gray")
     assert data.shape == (1, 8, 8)
     clear = np.concatenate([BYTES, np.zeros_like(BYTES[:, :1])], axis=1)
-    assert (all_images(load_data(clear, background="black")) == 0).all()  # four channels: colour and transparency
-    with raises("images", value="5 channels"):
-        load_data(np.zeros((3, 5, 16, 16), np.uint8), size=8)
+    assert load_data(clear).shape == (4, 16, 16)  # four channels are channels unless alpha is asked for
+    assert (all_images(load_data(clear, alpha=True, background="black")) == 0).all()
+    assert load_data(np.zeros((3, 5, 16, 16), np.uint8), layout="NCHW", size=8).shape == (5, 8, 8)
+    with raises("alpha", value=True):
+        load_data(BYTES, alpha=True)
+    with raises("channels", value="gray"):
+        load_data(clear, channels="gray")
 
 
 def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):
@@ -120,7 +124,9 @@ def test_the_options_reopen_the_same_content_only(tmp_path):
         ({"images": np.full((3, 8, 8), np.nan)}, "images", "nan or infinity"),
         ({"images": np.full((3, 8, 8), 70000)}, "images", "integers from 70000 to 70000"),
         ({"images": np.full((3, 8, 8), "a")}, "images", "<U1"),
-        ({"images": np.zeros((3, 3, 8, 3), np.uint8)}, "layout", ...),
+        ({"images": np.zeros((3, 3, 8, 3), np.uint8)}, "layout", [3, 3, 8, 3]),
+        ({"images": np.zeros((3, 5, 8, 8), np.uint8)}, "layout", [3, 5, 8, 8]),
+        ({"images": np.zeros((8, 8, 3), np.uint8)}, "layout", [8, 8, 3]),
     ],
 )
 def test_arrays_that_are_not_images_are_refused(arrays, argument, value, tmp_path):

@@ -19,7 +19,7 @@ from unweave.data.storage.array_store import Factors, StoredArrays, load_or_buil
 from unweave.data.storage.cache import cache_dir
 from unweave.data.storage.download import RemoteFile, fetch, wrong_digest
 from unweave.data.storage.stored_images import StoredImages
-from unweave.errors import UserError, invalid
+from unweave.errors import UserError, check_path, invalid
 
 DataPath = str | os.PathLike[str] | None
 Read = Callable[..., Factors]  # reads the files and writes .npy arrays into the folder: read(files, folder, **options)
@@ -56,7 +56,7 @@ def open_files(
             return read(files, folder, **options)
 
     arrays = load_or_build(f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}", build)
-    absolute = {} if path is None else {"path": str(Path(path).expanduser().resolve())}
+    absolute = {} if path is None else {"path": str(check_path("path", path))}
     return dataset(name, arrays, absolute | options)
 
 
@@ -64,7 +64,7 @@ def find_files(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: b
     """Return the files at a path; raise a UserError if one is missing."""
     required = " and ".join(remote.file for remote in remotes)
     accepted, context = f"{required}, or the folder with these files", f"data {name!r}"
-    if not isinstance(path, str | os.PathLike) or not (root := Path(path).expanduser().resolve()).exists():
+    if not isinstance(path, str | os.PathLike) or not (root := check_path("path", path, context=context)).exists():
         raise invalid("path", path, accepted, context=context)
     if root.is_file():
         if len(remotes) > 1 and not tree:
@@ -84,7 +84,7 @@ def _find_in(root: Path, file: str) -> Path | None:
     """Return the file in this folder, compressed or not."""
     names = [file, *(file.removesuffix(end) for end in (".gz", ".zip", ".tar.gz") if file.endswith(end))]
     candidates = [root / folder / name for folder in _SUBFOLDERS for name in names]
-    return next((candidate for candidate in candidates if candidate.exists()), None)
+    return next((candidate for candidate in candidates if candidate.is_file() or candidate.is_dir()), None)
 
 
 def fingerprint(paths: Sequence[Path]) -> str:

@@ -13,13 +13,13 @@ import numpy as np
 
 from unweave.data.dataset import SourceInfo
 from unweave.data.storage.memory_limit import memory_limit
+from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.arrays import Arrays, check_fingerprint
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
 from unweave.data.user.formats import ACCEPTED, find_format
-from unweave.data.user.image_io import array_preprocessing
-from unweave.data.user.pixels import to_pixels
+from unweave.data.user.pixels import CURRENT_RULES, ArrayOptions, options_of_rules_1, to_pixels
 from unweave.data.user.wording import display_path
-from unweave.errors import UserError, check_choice, invalid
+from unweave.errors import UserError, check_choice, check_integer, check_path, invalid
 
 _IMAGES = ("images", "imgs", "image", "x", "X", "x_train", "data", "pixels", "arr_0")
 _FACTORS = ("factors", "latents_classes", "labels", "label", "y", "y_train", "targets", "classes", "arr_1")
@@ -47,6 +47,9 @@ def array_file(
     fit: str = "crop",
     channels: str = "auto",
     background: str = "white",
+    white: int | None = None,
+    alpha: bool = False,
+    rules: int = CURRENT_RULES,
     resident: bool | None = None,
     fingerprint: str | None = None,
 ) -> Arrays:
@@ -54,31 +57,39 @@ def array_file(
 
     `factors` is the name of another array of the file, or a .csv or .parquet with the rows in the order of the images.
     `layout` is NCHW, NHWC or NHW, needed if the shape is ambiguous. If `size` or `channels` is given, images are
-    converted to it. `fingerprint` identifies the content that a run was trained on.
+    converted to it. `white` is the integer that is white, by default 1, 255 or 65535. With `alpha` the last of 2 or 4
+    channels is transparency. `fingerprint` identifies the content that a run was trained on, and `rules` the version
+    of the rules by which it read layouts and channels.
     """
     if path is None:
         message = "data were arrays in memory, which a run does not store; pass them again as data="
         raise UserError(message, argument="data", accepted="the arrays")
-    source = Path(path).expanduser().resolve()
+    source = check_path("path", path)
     context = f"data {str(source)!r}"
     format = find_format(source)
     if format is None or not source.is_file():
-        raise invalid("data", str(source), f"{ACCEPTED} that exists")
+        kind = irregular_kind(source)
+        hint = f"it is {kind}" if kind else ""
+        raise invalid("data", str(source), f"{ACCEPTED} that exists", hint=hint)
     arrays = format.load(source, resident is False or (resident is None and source.stat().st_size > memory_limit()))
     images, key = _find_images(arrays, context)
-    preprocessing = array_preprocessing(size, fit, channels, background)
-    pixels, notes = to_pixels(images, context, layout, preprocessing)
-    table, excluded, used = _find_factors(arrays, key, factors, columns, factor_types, len(pixels), context)
+    image_options = ArrayOptions(layout, size, fit, channels, background, white, alpha)
+    if check_integer("rules", rules, 1, CURRENT_RULES) == 1:
+        image_options = options_of_rules_1(images, image_options)
+    pixels = to_pixels(images, context, image_options)
+    count, notes = len(pixels.images), pixels.notes
+    table, excluded, used = _find_factors(arrays, key, factors, columns, factor_types, count, context)
     if unused := [name for name in arrays if name not in (key, *used)]:
         notes = (*notes, f"not used: {', '.join(unused)}")
-    current = f"{len(pixels)}-{_digest(source)}-{table.digest()}"
+    current = f"{count}-{_digest(source)}-{table.digest()}"
     check_fingerprint(source, source, fingerprint, current)
-    data = Arrays(pixels, table, resident=resident, copy=False)
-    data.source_info = array_info(source, images, notes, excluded)
-    table_path = str(Path(factors).expanduser().resolve()) if factors and Path(factors).suffix else None
+    data = Arrays(pixels.images, table, resident=resident, copy=False)
+    data.preprocessing, data.source_info = pixels.preprocessing, array_info(source, images, notes, excluded)
+    table_path = str(check_path("factors", factors)) if factors and Path(factors).suffix else None
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None, layout=layout)
-    shaped = dict(size=size, fit=fit, channels=channels, background=background, resident=resident)
-    options: dict[str, object] = {"path": str(source), "factors": table_path or factors, **given, **shaped}
+    shaped = dict(size=size, fit=fit, channels=channels, background=background, white=white, alpha=alpha or None)
+    read: dict[str, object] = {"path": str(source), "factors": table_path or factors, "rules": rules}
+    options: dict[str, object] = {**read, **given, **shaped, "resident": resident}
     data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
     return data
 

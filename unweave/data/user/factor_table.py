@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unweave.data.ranges import Span, class_spans
-from unweave.errors import UserError, check_choice, invalid
+from unweave.errors import UserError, check_choice, check_path, invalid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,7 @@ def repr_value(value: float | str) -> str:
 
 def read_table(path: str | Path) -> pd.DataFrame:
     """Read a .csv, .tsv or .parquet; texts stay texts, so that '007' matches 007.png."""
-    path = Path(path).expanduser()
+    path = check_path("factors", path)
     accepted = "a .csv or .parquet file that exists"
     suffix = path.suffix.lower()
     if not path.is_file() or suffix not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):

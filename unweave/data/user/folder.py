@@ -10,7 +10,7 @@ from unweave.data.user.image_io import Preprocessing
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
 from unweave.data.user.row_matching import match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
-from unweave.errors import UserError, check_integer, invalid
+from unweave.errors import UserError, check_integer, check_path, invalid
 
 
 def folder(
@@ -37,13 +37,13 @@ def folder(
     """
     preprocessing = Preprocessing(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
     root = _existing(path)
-    factors_path = None if factors is None else Path(factors).expanduser().resolve()
+    factors_path = None if factors is None else check_path("factors", factors)
     frame = None if factors_path is None else read_table(factors_path)  # checked first, since images take long
     group_rows = None if groups is None else read_rows("groups", groups)
     groups_path = group_rows and group_rows.path
     pixels, scan = read_folder(root, list_files(root, [p for p in (factors_path, groups_path) if p]), preprocessing)
     if frame is None:
-        folder_factors = _subfolder_factor(scan)
+        folder_factors = _subfolder_factor(scan, factor_types, columns)
     else:
         matched = match_files(frame, scan.files, str(factors_path), list(scan.unreadable))
         series = {str(name): matched.frame[name] for name in matched.frame}
@@ -67,13 +67,15 @@ def _existing(path: str | Path | None) -> Path:
     if path is None:
         message = "data 'folder' requires a path: folder(path='photos'); a folder of that name is './folder'"
         raise UserError(message, argument="path", accepted="a folder of images")
-    root = Path(path).expanduser()
+    root = check_path("path", path)
     if not root.is_dir():
         raise invalid("data", str(path), "a folder of images that exists")
-    return root.resolve()
+    return root
 
 
-def _subfolder_factor(scan: FolderScan) -> FolderFactors:
+def _subfolder_factor(
+    scan: FolderScan, factor_types: Mapping[str, str] | None, columns: Sequence[str] | None
+) -> FolderFactors:
     """Return as a factor the first level of sub-folders in which the paths of the images differ."""
     import pandas as pd
 
@@ -82,9 +84,10 @@ def _subfolder_factor(scan: FolderScan) -> FolderFactors:
     while len({tuple(p[: common + 1]) for p in parents}) == 1 and all(len(p) > common for p in parents):
         common += 1
     names = [p[common] if len(p) > common else None for p in parents]
-    if not any(names):
+    series = {"folder": pd.Series(names, dtype=object)} if any(names) else {}
+    if not series and not columns and not factor_types:
         return FolderFactors(no_factors(len(names)), {})
-    return FolderFactors(*factor_table({"folder": pd.Series(names, dtype=object)}))
+    return FolderFactors(*factor_table(series, factor_types, select=columns))
 
 
 def _with_groups(factors: FolderFactors, groups: GroupAssignment) -> FolderFactors:

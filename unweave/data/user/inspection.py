@@ -11,6 +11,7 @@ from unweave.data.user.factor_table import repr_value
 from unweave.data.user.wording import count_text, first_names, printable
 
 _MAX_SKIPPED = 5  # skipped files listed in a summary
+_CHUNK = 64  # images compared at once
 _MAX_OBSERVATIONS = 1_000_000  # that are read to describe a factor
 
 
@@ -25,7 +26,8 @@ def describe(data: Dataset) -> list[Section]:
     """Return the full description of a data set."""
     info = data.source_info
     sections = [Section(info.title, info.details)] if info.title else []
-    sections += [_images(data), _factors(data)]
+    images = _images(data)
+    sections += [images._replace(rows=[*images.rows, *((line,) for line in image_warnings(data))]), _factors(data)]
     if skipped := info.unreadable_files:
         heading = f"{count_text(len(skipped), 'file', 'files')} skipped"
         sections.append(Section(heading, [(printable(name), reason) for name, reason in skipped.items()]))
@@ -42,7 +44,24 @@ def skipped_files(data: Dataset) -> list[str]:
 
 def data_warnings(data: Dataset) -> list[str]:
     """Return one line for each part of user data that may not be as intended."""
-    return [*skipped_files(data), *data.origin.source_info.row_warnings]
+    return [*skipped_files(data), *data.origin.source_info.row_warnings, *image_warnings(data)]
+
+
+def image_warnings(data: Dataset) -> list[str]:
+    """Return one line if all images are identical, or each has a single colour; the first others end the search."""
+    first = data.raw_images(torch.tensor([0])).cpu()
+    identical = constant = True
+    for part in torch.arange(data.size).split(_CHUNK):
+        images = data.raw_images(part).cpu()
+        identical = identical and bool((images == first).all())
+        constant = constant and bool((images == images[..., :1, :1]).all())
+        if not identical and not constant:
+            return []
+    if not identical:
+        return [f"each of the {data.size:,} images has a single colour"]
+    level = float(data.images(torch.tensor([0])).mean())
+    colour = {0.0: "black", 1.0: "white"}.get(level, "identical") if constant else "identical"
+    return [f"all {data.size:,} images are {colour}: there is nothing to learn from them"]
 
 
 def data_summary(data: Dataset) -> list[str]:

@@ -14,8 +14,8 @@ from unweave.data.dataset import SourceInfo
 from unweave.data.storage.progress import progress_task
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
-from unweave.data.user.image_io import Preprocessing, array_preprocessing, preprocess_image
-from unweave.data.user.pixels import UNCHANGED, channels_first, to_pixels
+from unweave.data.user.item_images import ItemImages
+from unweave.data.user.pixels import ArrayOptions
 from unweave.errors import check_choice, invalid
 
 _MAP_STYLE = "a map-style data set with at least two items"
@@ -31,30 +31,30 @@ def items(
     fit: str = "crop",
     channels: str = "auto",
     background: str = "white",
+    white: int | None = None,
+    alpha: bool = False,
+    layout: str | None = None,
     resident: bool | None = None,
 ) -> Arrays:
     """Read every item of a map-style data set. Transforms run once, so the result of a random one stays the same.
 
-    `image` is the key of the image in dictionaries; `names` are the names of the labels in tuples.
+    `image` is the key of the image in dictionaries; `names` are the names of the labels in tuples. PIL images are
+    prepared like image files, arrays like the rows of an array; `white`, `alpha` and `layout` are those of arrays.
     """
-    preprocessing = array_preprocessing(size, fit, channels, background)
+    options = ArrayOptions(layout, size, fit, channels, background, white, alpha).checked()
     count, context = _length(source), type(source).__name__
-    images: list[np.ndarray] = []
-    labels: list[dict[str, Any]] = []
+    images, labels = ItemImages(count, options), []
     with progress_task("reading items", count, " items") as update:
         for index in range(count):
             picture, found = _split_item(source[index], image, names, f"item {index}")
-            images.append(_image_pixels(picture, preprocessing, f"item {index}"))
-            if images[-1].shape != images[0].shape:
-                shapes = f"{list(images[-1].shape)} after {list(images[0].shape)}"
-                raise invalid("images", shapes, "of one shape, or converted by size=64", context=f"item {index}")
+            images.add(picture)
             labels.append(found)
             update(index + 1)
-    final = preprocessing if preprocessing.channels == "gray" else UNCHANGED
-    pixels, notes = to_pixels(np.stack(images), context, "NCHW", final)
+    pixels = images.finish()
     table, excluded = factor_table(_label_columns(labels, source), factor_types)
-    data = Arrays(pixels, table, resident=resident, copy=False)
-    data.source_info = SourceInfo(f"{context} of {count} items", notes=notes, excluded_columns=excluded)
+    data = Arrays(pixels.images, table, resident=resident, copy=False)
+    data.preprocessing = pixels.preprocessing
+    data.source_info = SourceInfo(f"{context} of {count} items", notes=pixels.notes, excluded_columns=excluded)
     return data
 
 
@@ -107,21 +107,6 @@ def _scalars(name: str, value: Any) -> list[tuple[str, Any]]:
     if values.ndim == 1 and values.dtype.kind in "biuf":
         return [(f"{name}{k}", number) for k, number in enumerate(values.tolist())]
     return []  # such as bounding boxes and masks
-
-
-def _image_pixels(image: Any, preprocessing: Preprocessing, context: str) -> np.ndarray:
-    """Return one image as [C, H, W]."""
-    if isinstance(image, Image.Image):
-        is_gray = preprocessing.channels == "auto" and image.mode in ("1", "L", "I;16", "LA")
-        channels = "gray" if is_gray or preprocessing.channels == "gray" else "rgb"
-        return preprocess_image(image, preprocessing._replace(channels=channels))
-    array = image.detach().cpu().numpy() if isinstance(image, torch.Tensor) else np.asarray(image)
-    if array.ndim not in (2, 3) or array.dtype.kind not in "buif":
-        raise invalid("data", f"{type(image).__name__} of shape {list(array.shape)}", "an image", context=context)
-    pixels = channels_first(array[None], context, None)[0] if array.ndim == 3 else array[None]
-    if preprocessing.size or pixels.shape[0] == 4:
-        pixels = to_pixels(np.stack([pixels, pixels]), context, "NCHW", preprocessing)[0][0]
-    return pixels
 
 
 def _label_columns(labels: list[dict[str, Any]], source: Any) -> dict[str, list[Any]]:

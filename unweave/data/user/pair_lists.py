@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
+from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.factor_table import FactorTable, read_separated
 from unweave.data.user.row_matching import file_finder, find_file
-from unweave.errors import UserError
+from unweave.errors import UserError, check_path
 
 ROW_CONTENT = {"pairs": "two file names", "groups": "a file name and a group name"}
 SHARED = ("content", "style")  # third entry of a row of pairs
@@ -83,9 +84,10 @@ class PairList(NamedTuple):
 
 def read_rows(option: str, path: str | Path) -> RowFile:
     """Read the rows of a .csv of "pairs" or "groups"; blank rows are skipped."""
-    file = RowFile(option, Path(path).expanduser().resolve(), [])
+    file = RowFile(option, check_path(option, path), [])
     if not file.path.is_file():
-        problem = "is a folder" if file.path.is_dir() else "does not exist"
+        kind = irregular_kind(file.path)
+        problem = f"is {kind}" if kind else "does not exist"
         raise file.error(problem, f"a .csv with {ROW_CONTENT[option]} per row")
     try:
         for number, cells in _cells(file.path):

@@ -21,15 +21,24 @@ import numpy as np
 from unweave.data.storage.cache import cache_dir, cache_error
 from unweave.data.storage.memmap import MemmapWriter, open_memmap
 from unweave.data.storage.progress import progress_task
-from unweave.data.user.image_io import ImageInfo, Preprocessing, UnreadableImageError, decode_image
+from unweave.data.storage.regular_file import read_regular
+from unweave.data.user.image_io import (
+    NOT_AN_IMAGE,
+    ImageInfo,
+    Preprocessing,
+    UnreadableImageError,
+    decode_image,
+    one_at_a_time,
+)
 from unweave.errors import UserError
 from unweave.runs import write_atomic
 
 Files = Mapping[str, tuple[int, int]]  # path inside the folder -> size in bytes, modification time in nanoseconds
 
-_VERSION = 2  # of the cached arrays
+_VERSION = 3  # of the cached arrays
 _CHUNK = 128  # images decoded between two updates of the progress
 _MAX_BYTES = 1 << 30  # of an image file
+_LARGE_FILE = 64 << 20  # larger files, in bytes, are read one after another
 _SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx")  # ignored, like names that begin with a dot
 
 
@@ -161,8 +170,17 @@ def _read_file(path: Path, size: int, preprocessing: Preprocessing) -> Result:
     if size > _MAX_BYTES:
         return b"", "too large for an image"
     try:
-        content = path.read_bytes()
-        return hashlib.blake2b(content, digest_size=16).digest(), decode_image(content, preprocessing)
+        with one_at_a_time(size > _LARGE_FILE):
+            content = read_regular(path)
+            return hashlib.blake2b(content, digest_size=16).digest(), decode_image(content, preprocessing)
+    except MemoryError as error:  # it must not be left out like a damaged file
+        accepted = "of a size that fits into memory"
+        raise UserError(
+            f"image '{path}' does not fit into memory; it must be {accepted}",
+            argument="data",
+            value=str(path),
+            accepted=accepted,
+        ) from error
     except UnreadableImageError as error:
         return b"", str(error)
     except OSError as error:
@@ -176,7 +194,7 @@ def _too_few(root: Path, names: list[str], unreadable: Mapping[str, str]) -> Use
     elif not unreadable:
         problem = "no files"
     else:
-        name, reason = min(unreadable.items(), key=lambda item: item[1] == "not an image")
+        name, reason = min(unreadable.items(), key=lambda item: item[1] == NOT_AN_IMAGE)
         problem = f"none; it contains {len(unreadable)} other files, such as {name!r}: {reason}"
     accepted = "a folder with at least two readable images"
     message = f"data '{root}' must be {accepted}, got {problem}"
