@@ -37,8 +37,8 @@ class Content:
 
 
 def random_content(kind: str, draw: random.Random) -> Content:
-    """Return 20 to 32 images of 8 x 8 pixels; the factor `a`, which supervision uses, has no missing values."""
-    count, colour = draw.randint(20, 32), draw.random() < 0.3
+    """Return 20 to 60 images of 8 x 8 pixels; the factor `a`, which supervision uses, has no missing values."""
+    count, colour = draw.randint(20, 60), draw.random() < 0.3
     images = np.random.default_rng(draw.getrandbits(32)).integers(0, 256, (count, 8, 8, 3)[: 3 + colour], dtype=np.uint8)
     names = tuple(f"{'ab'[n % 2] if kind == 'folder' else 'all'}/{n:03}.png" for n in range(count))
     texts = kind in WITH_TABLE and draw.random() < 0.5

@@ -44,7 +44,8 @@ def flip_bit(run: Path, draw: random.Random) -> Change | None:
     place = int(draw.choice(places))
     content[place] ^= 1 << draw.randrange(8) if name.endswith("safetensors") else 1
     (run / name).write_bytes(content)
-    return Change(f"flip a bit of byte {place} of {name}", (name, name.partition(".")[0]))
+    words = ("shape", "classes") if name == "model.json" else ()
+    return Change(f"flip a bit of byte {place} of {name}", (name, name.partition(".")[0], *words))
 
 
 def delete_file(run: Path, draw: random.Random) -> Change | None:
