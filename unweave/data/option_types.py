@@ -25,8 +25,11 @@ _NAMES = {
 
 def check_options(
     function: Callable[..., Any], options: Mapping[str, object], context: str, skip: Collection[str] = ()
-) -> None:
-    """Raise unless each option has the annotated type; a path must be one that the system accepts."""
+) -> dict[str, Any]:
+    """Return the options, numpy scalars as numbers of Python; raise unless each has the annotated type.
+
+    A path must be one that the system accepts.
+    """
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
         if name not in options or name in skip or parameter.annotation is inspect.Parameter.empty:
             continue
@@ -35,6 +38,7 @@ def check_options(
             raise invalid(name, value, _in_words(accepted, parameter.default), context=context)
         if value is not None and os.PathLike in map(_plain, accepted):
             check_path(name, value, context=context)
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:

@@ -116,7 +116,7 @@ def _construct(name: str, options: dict[str, object]) -> Dataset:
         if option not in options and parameter.default is inspect.Parameter.empty:
             message = f"data {name!r}: option {option!r} is missing; write {name}({option}=...)"
             raise UserError(message, argument=option, accepted=f"{name}({option}=...)")
-    check_options(constructor, options, f"data {name!r}", skip=("data",) if name in VIEWS else ())
+    options = check_options(constructor, options, f"data {name!r}", skip=("data",) if name in VIEWS else ())
     if name in VIEWS:
         options = {**options, "data": load_data(options["data"])}
-    return constructor(**options)  # type: ignore[arg-type]
+    return constructor(**options)

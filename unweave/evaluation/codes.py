@@ -15,6 +15,7 @@ from unweave.contract import Method, Representation
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
 from unweave.errors import UserError, invalid
+from unweave.nn.batch_size import images_per_call
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
 from unweave.version import __version__
@@ -44,11 +45,11 @@ def sample_indices(data: Dataset, num_samples: int | None, seed: int) -> Tensor:
 def encode_dataset(
     representation: Representation, data: Dataset, *, num_samples: int | None, seed: int, batch: int = 512
 ) -> EncodedDataset:
-    """Return codes and factors of `num_samples` random observations, or of all with None."""
+    """Return codes and factors of `num_samples` random observations, or of all with None; `batch` is an upper limit."""
     index = sample_indices(data, num_samples, seed)
-    codes, logvars = [], []
+    encode, codes, logvars = representation.posterior or representation.require("encode"), [], []
     with torch.no_grad():
-        for part in index.split(batch):
+        for part in index.split(images_per_call(encode, data.shape, index.device, most=batch)):
             images = data.images(part)
             if representation.posterior is None:
                 codes.append(representation.require("encode")(images).float())

@@ -20,13 +20,15 @@ from unweave.errors import UserError, UserNotice, invalid, renamed_arguments
 from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
 from unweave.evaluation.evaluate import evaluate
 from unweave.model import Diverged, TrainedModel, load
+from unweave.nn.batch_size import bytes_per_item, call_bytes
 from unweave.nn.conv import conv_implementation
 from unweave.runs import RunFolder, list_runs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_IMAGES_AT_ONCE = 16_384  # over all models together
+_IMAGES_AT_ONCE = 16_384  # over all models together, if they fit into memory
+_MIN_IMAGES = 16  # in one call; fewer models are encoded together if these do not fit
 
 
 class _Posterior(nn.Module):
@@ -44,17 +46,27 @@ class _Posterior(nn.Module):
 def encode_models(methods: Sequence[Method], data: Dataset, index_N: Tensor) -> list[tuple[Tensor, Tensor | None]]:
     """Return codes [N, Z] and log-variances (None without a posterior) of the same observations for every model."""
     modules = [_Posterior(method) for method in methods]
-    params, buffers = stack_module_state(modules)
+    with torch.no_grad(), conv_implementation("fleet"):
+        budget = call_bytes(index_N.device) // bytes_per_item(modules[0], data.shape, index_N.device)
+        size = max(1, budget // _MIN_IMAGES)  # models in one call
+        groups = [modules[start : start + size] for start in range(0, len(modules), size)]
+        return [codes for group in groups for codes in _encode_together(group, data, index_N, budget // len(group))]
+
+
+def _encode_together(
+    modules: Sequence[_Posterior], data: Dataset, index_N: Tensor, num_images: int
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Return the codes and log-variances of every module, from at most `num_images` images per call."""
+    params, buffers = stack_module_state(modules)  # type: ignore[arg-type]
 
     def one(state: dict[str, Tensor], images: Tensor) -> tuple[Tensor, ...]:
         return functional_call(modules[0], state, (images,))
 
     batches = []
-    with torch.no_grad(), conv_implementation("fleet"):
-        for part in index_N.split(max(16, _IMAGES_AT_ONCE // len(methods))):
-            batches.append([t.float().cpu() for t in vmap(one, (0, None))({**params, **buffers}, data.images(part))])
+    for part in index_N.split(max(1, min(num_images, max(_MIN_IMAGES, _IMAGES_AT_ONCE // len(modules))))):
+        batches.append([t.float().cpu() for t in vmap(one, (0, None))({**params, **buffers}, data.images(part))])
     outputs = [torch.cat(parts, dim=1) for parts in zip(*batches, strict=True)]
-    return [(outputs[0][k], outputs[1][k] if len(outputs) > 1 else None) for k in range(len(methods))]
+    return [(outputs[0][k], outputs[1][k] if len(outputs) > 1 else None) for k in range(len(modules))]
 
 
 def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: int) -> None:

@@ -22,10 +22,11 @@ from unweave.evaluation.codes import sample_indices
 from unweave.metrics.inputs import Floats, Indices, array_error
 from unweave.metrics.solvers.linear import class_scores, fit_logistic, standardize
 from unweave.model import TrainedModel
+from unweave.nn.batch_size import images_per_call
 
 TRAIN_SHARE = 2 / 3  # of the observations of each class; the others are test observations
 MAX_CLASSES = 500  # a linear classifier of more takes minutes
-_CHUNK = 512  # images in one call of the encoder
+_CHUNK = 512  # images in one call of the encoder, if they fit into memory
 
 
 class ContentLeakage(NamedTuple):
@@ -167,15 +168,15 @@ def group_rows(labels_N: Indices, train_N: np.ndarray, count: int, seed: int) ->
 
 def _encode_first(encode: Callable[[Tensor], Tensor], rows: _Rows, groups_NM: np.ndarray) -> Floats:
     """Return the code of the first member of each group of rows [N, Z]; one member is encoded as a single image."""
-    found, order = [], np.argsort(rows.origin_N, kind="stable")
+    found, order, members = [], np.argsort(rows.origin_N, kind="stable"), groups_NM.shape[1]
     with torch.no_grad():
         for number, data in enumerate(rows.sets):
             device = data_device(data)
             index_NM = torch.from_numpy(rows.index_N[groups_NM[rows.origin_N == number]]).to(device)
-            for part_BM in index_NM.split(max(1, _CHUNK // index_NM.shape[1])):
+            shape = data.shape if members == 1 else (members, *data.shape)
+            for part_BM in index_NM.split(images_per_call(encode, shape, device, most=max(1, _CHUNK // members))):
                 images = data.images(part_BM.flatten())
-                single = index_NM.shape[1] == 1
-                codes = encode(images) if single else encode(images.unflatten(0, part_BM.shape))[:, 0]
+                codes = encode(images) if members == 1 else encode(images.unflatten(0, part_BM.shape))[:, 0]
                 found.append(codes.float().cpu())
     codes_NZ = torch.cat(found).double().numpy()
     return codes_NZ[np.argsort(order)]

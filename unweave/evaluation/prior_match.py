@@ -20,10 +20,11 @@ from unweave.errors import check_choice, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
 from unweave.metrics.inputs import Floats, Indices
+from unweave.nn.batch_size import images_per_call
 from unweave.nn.networks import build_networks
 
 MAX_TEST = 2000  # observations to test a classifier on, or a fifth of a smaller data set
-_CHUNK = 512  # images in one call of a network
+_CHUNK = 512  # images in one call of a network, if they fit into memory
 
 
 class Classifier(NamedTuple):
@@ -77,7 +78,8 @@ def fit_classifier(
         optimizer.zero_grad()
         F.cross_entropy(logits(data.images(index_N[rows_B])), class_N[rows_B]).backward()
         optimizer.step()
-    predicted_N = torch.cat([classify(data.images(index_N[part])) for part in test.split(_CHUNK)])
+    most = images_per_call(classify, data.shape, test.device, most=_CHUNK)
+    predicted_N = torch.cat([classify(data.images(index_N[part])) for part in test.split(most)])
     wrong = (predicted_N != class_N[test]).float().mean()
     return Classifier(k, classify, class_N.bincount(minlength=count).cpu().numpy(), float(wrong))
 
@@ -126,15 +128,19 @@ def sample_posterior_codes(table: EncodedDataset, rng: np.random.Generator) -> F
 
 def _decode_batches(decode: Callable[[Tensor], Tensor], z_NZ: Floats, device: torch.device) -> Iterator[Tensor]:
     """Yield the decoded images in batches."""
+    most = images_per_call(decode, z_NZ.shape[1:], device, most=_CHUNK)
     with torch.no_grad():
-        for part_BZ in torch.as_tensor(z_NZ, dtype=torch.float32).split(_CHUNK):
+        for part_BZ in torch.as_tensor(z_NZ, dtype=torch.float32).split(most):
             yield decode(part_BZ.to(device))
 
 
 def _squared_error(decode: Callable[[Tensor], Tensor], data: Dataset, rows_N: Tensor, z_NZ: Floats) -> float:
     total = torch.zeros((), dtype=torch.float64, device=rows_N.device)
-    for part, images in zip(rows_N.split(_CHUNK), _decode_batches(decode, z_NZ, rows_N.device), strict=True):
+    done = 0
+    for images in _decode_batches(decode, z_NZ, rows_N.device):
+        part = rows_N[done : done + len(images)]
         total += (data.images(part) - images).square().sum(dtype=torch.float64)
+        done += len(images)
     return float(total) / len(rows_N)
 
 

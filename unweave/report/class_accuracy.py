@@ -16,11 +16,11 @@ from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.evaluation.groups import ContentLeakage, content_leakage
 from unweave.metrics import cluster_error
 from unweave.model import TrainedModel
+from unweave.nn.batch_size import images_per_call
 from unweave.report.formatting import percent, pretty
 
 MAX_ROWS = 3000  # number of observations that are classified
 MAX_ERRORS = 3  # pairs of classes that are named
-_CHUNK = 512
 
 
 class ClassPart(NamedTuple):
@@ -123,8 +123,9 @@ def unlabelled(labelled: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bo
 
 def map_batches(function: Callable[[Tensor], Tensor], trained: TrainedModel, index_N: Tensor) -> np.ndarray:
     """Return the values of a function of images for these observations."""
+    batch = images_per_call(function, trained.data.shape, index_N.device)
     with torch.no_grad():
-        found = [function(trained.data.images(part)).float().cpu() for part in index_N.split(_CHUNK)]
+        found = [function(trained.data.images(part)).float().cpu() for part in index_N.split(batch)]
     return torch.cat(found).numpy()
 
 

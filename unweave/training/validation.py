@@ -12,10 +12,11 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.errors import UserError
+from unweave.nn.batch_size import images_per_call
 from unweave.training.cohort import Run
 
 MAX_SAMPLES = 1000  # observations in the validation set
-_BATCH = 500
+_BATCH = 500  # observations in one call of the classifier, if they fit into memory
 ValidationFunction = Callable[[], dict[str, float]]
 
 
@@ -27,17 +28,19 @@ def make_validation(method: Method, run: Run) -> ValidationFunction | None:
     data = run.data
     used = run.supervision.labelled_set(data, run.config.seed) if data.resident else None
     try:
-        if used is None or method.representation().classify is None:
-            return None
+        classify = None if used is None else method.representation().classify
     except UserError:  # a user's method may lack a representation
         return None
+    if used is None or classify is None:
+        return None
     index_N, true_NL = sample_unlabelled(used)
+    batch = images_per_call(classify, data.shape, index_N.device, most=_BATCH)
     names = [data.factor_names[k] for k in used.spec.factors]
     ends = [""] if len(names) == 1 else [f"_{name}" for name in names]
     known_L = (true_NL >= 0).sum(0).tolist()
 
     def validate() -> dict[str, float]:
-        correct_L = _count_correct(method, data, index_N, true_NL).tolist()
+        correct_L = _count_correct(method, data, index_N, true_NL, batch).tolist()
         return {
             f"unlabelled_accuracy{end}": correct / known
             for end, correct, known in zip(ends, correct_L, known_L, strict=True)
@@ -61,13 +64,13 @@ def sample_unlabelled(labelled: LabelledSet, max_samples: int = MAX_SAMPLES) -> 
     return order_N[chosen_N], torch.stack(labels, 1)
 
 
-def _count_correct(method: Method, data: Dataset, index_N: Tensor, true_NL: Tensor) -> Tensor:
+def _count_correct(method: Method, data: Dataset, index_N: Tensor, true_NL: Tensor, batch: int) -> Tensor:
     """Return the number of correct predictions of each factor [L]."""
     classify = method.representation().classify
     assert classify is not None
     correct_L = torch.zeros(true_NL.shape[1], dtype=torch.int64, device=true_NL.device)
     with torch.no_grad():
-        for index_B, true_BL in zip(index_N.split(_BATCH), true_NL.split(_BATCH), strict=True):
+        for index_B, true_BL in zip(index_N.split(batch), true_NL.split(batch), strict=True):
             predicted_BL = torch.stack([chance.argmax(1) for chance in classify(data.images(index_B))], 1)
             correct_L += (predicted_BL == true_BL).sum(0)
     return correct_L

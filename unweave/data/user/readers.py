@@ -35,8 +35,7 @@ def open_user_data(source: Any, names: Collection[str], options: Mapping[str, An
         return None
     for option in options:
         check_choice("option", option, list(inspect.signature(read).parameters)[1:], context=f"data {shown}")
-    check_options(read, options, f"data {shown}")
-    return read(source, **options)
+    return read(source, **check_options(read, options, f"data {shown}"))
 
 
 def _find_reader(text: str, names: Collection[str]) -> Callable[..., Arrays] | None:
