@@ -71,7 +71,7 @@ def edit_config(run: Path, draw: random.Random) -> Change | None:
         "method": lambda: config.update(method="beta_vae" if config["method"] == "vae" else "vae"),
         "hyper": lambda: config.update(hyper={n: 2 * v for n, v in config["hyper"].items()}),
         "arguments": lambda: config["arguments"].update(latents=config["arguments"]["latents"] + 1),
-        "optimizers": lambda: next(iter(config["optimizers"].values())).update(lr=0.5),
+        "optimizers": lambda: [settings.update(lr=0.5) for settings in config.get("optimizers", {}).values()],
         "supervision": lambda: config.update(supervision="pairs(share=['a'])"),
         "data_options": lambda: config["data_options"].update(sigma=0.3, fraction=0.5, size=16, fit="pad"),
     }
@@ -106,6 +106,17 @@ def remove_folder(run: Path, draw: random.Random) -> Change:
     return Change(f"remove the folder {run.name}", (run.name,))
 
 
+def keep_only_weights(run: Path, draw: random.Random) -> Change | None:
+    """Remove the checkpoints of the finished runs of a sweep, and perhaps the weights of one, to train it again."""
+    for path in run.parent.glob("*/checkpoint*"):
+        if (path.parent / WEIGHTS).is_file():
+            path.unlink()
+    if (run / WEIGHTS).is_file() and draw.random() < 0.7:
+        (run / WEIGHTS).unlink()
+        return Change(f"remove all checkpoints of finished runs and the weights of {run.name}", ("weights", "checkpoint"))
+    return Change("remove all checkpoints of finished runs")
+
+
 def remove_manifest(run: Path, draw: random.Random) -> Change | None:
     """Remove a file beside the runs of a sweep."""
     files = sorted(path for path in run.parent.iterdir() if path.is_file())
@@ -116,4 +127,4 @@ def remove_manifest(run: Path, draw: random.Random) -> Change | None:
 
 
 RUN_CHANGES = (flip_bit, flip_bit, flip_bit, edit_config, edit_config, delete_file, delete_file, reorder_keys)
-SWEEP_CHANGES = (empty_folder, remove_folder, remove_manifest)
+SWEEP_CHANGES = (empty_folder, remove_folder, remove_manifest, keep_only_weights, keep_only_weights)

@@ -53,7 +53,7 @@ class Problem(NamedTuple):
 
 def random_problem(number: int) -> Problem:
     draw = random.Random(number)
-    kind, method = KINDS[number % len(KINDS)], draw.choice(list(SUPERVISION))
+    kind, method = KINDS[number % len(KINDS)], draw.choice([*SUPERVISION, "m1_m2"])
     shared = {
         "method": method, "supervision": SUPERVISION[method].replace("'a'", repr(FACTOR.get(kind, "a"))),
         "net": "small", "latents": 3, "batch": draw.choice([4, 6]), "steps": draw.randint(3, 8), "lr": 1e-3,

@@ -23,18 +23,18 @@ def test_histories_end_as_from_scratch_or_name_what_changed(part, tmp_path):
     assert equal > 2 * size and len(outcomes) - equal > size // 2, "too few steps were compared"
 
 
-def test_a_history_notices_a_stale_result(tmp_path, monkeypatch):
-    """Trained weights that differ in one bit from those of a run from scratch are a violation."""
+def test_a_result_that_differs_is_noticed(tmp_path, monkeypatch):
+    """The histories are played with a program that loses the last record of each log."""
     import histories
 
     original = histories.weights_and_log
 
-    def flipped(run):
+    def without_last(run):
         found = original(run)
         return found if "scratch" in run.parts else {**found, "log": found["log"][:-1]}
 
-    monkeypatch.setattr(histories, "weights_and_log", flipped)
-    with pytest.raises(Violation, match=r"seed 3: .*log"):
+    monkeypatch.setattr(histories, "weights_and_log", without_last)
+    with pytest.raises(Violation, match="log"):
         for seed in range(3, 10):
             (folder := tmp_path / str(seed)).mkdir()
             play(seed, folder)
