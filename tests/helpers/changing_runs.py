@@ -14,8 +14,9 @@ import numpy as np
 from safetensors.numpy import load_file
 
 WEIGHTS, CHECKPOINT, CODES = "weights.safetensors", "checkpoint.safetensors", "codes.safetensors"
-FLIPPED = (WEIGHTS, CHECKPOINT, CODES, "log.jsonl", "scores.json", "model.json")
-DELETED = (WEIGHTS, CHECKPOINT, CODES, "scores.json", "time.json")
+PREVIOUS = "checkpoint.previous.safetensors"
+FLIPPED = (WEIGHTS, CHECKPOINT, PREVIOUS, CODES, "log.jsonl", "scores.json", "model.json")
+DELETED = (WEIGHTS, CHECKPOINT, PREVIOUS, CODES, "scores.json", "time.json")
 
 
 class Change(NamedTuple):
@@ -53,7 +54,7 @@ def delete_file(run: Path, draw: random.Random) -> Change | None:
     if not present:
         return None
     (run / (name := draw.choice(present))).unlink()
-    words = ("weights", "checkpoint") if name in (WEIGHTS, CHECKPOINT) else ()
+    words = ("weights", "checkpoint") if name in (WEIGHTS, CHECKPOINT, PREVIOUS) else ()
     return Change(f"delete {name}", words)
 
 
@@ -66,7 +67,8 @@ def edit_config(run: Path, draw: random.Random) -> Change | None:
     edits = {
         "seed": lambda: config.update(seed=config["seed"] + 1),
         "batch": lambda: config.update(batch=config["batch"] + 2),
-        "steps": lambda: config.update(steps=config["steps"] + draw.choice([-10, -1, 1, 3])),
+        # More steps extend an unfinished run of one stage.
+        "steps": lambda: config.update(steps=config["steps"] + draw.choice([-10, -1, 1][: 2 + (run / WEIGHTS).exists()])),
         "log_every": lambda: config.update(log_every=config["log_every"] + 1),
         "method": lambda: config.update(method="beta_vae" if config["method"] == "vae" else "vae"),
         "hyper": lambda: config.update(hyper={n: 2 * v for n, v in config["hyper"].items()}),
