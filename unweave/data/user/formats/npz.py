@@ -9,14 +9,19 @@ from unweave.data.user.formats.array_format import ArrayFormat, Arrays
 
 
 def _read(path: Path, memmap: bool) -> Arrays:
-    """Return the arrays; those of Python objects, as in the metadata of some published files, are left out."""
+    """Return the arrays; those of Python objects, as in the metadata of some published files, are left out.
+
+    Other files in the archive are left out too; NumPy returns them as bytes.
+    """
     arrays = {}
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
         for name in archive:
             try:
-                arrays[name] = archive[name]
+                array = archive[name]
             except ValueError:
                 continue
+            if isinstance(array, np.ndarray):
+                arrays[name] = array
     return arrays
 
 
