@@ -119,7 +119,7 @@ class Dataset(nn.Module):
         return torch.stack(classes[::-1], dim=-1)
 
     def values(self, index_B: Tensor) -> Tensor:
-        """Factors as numbers [B, K], float32: the value if continuous, the class if discrete, nan if unknown."""
+        """Factors as numbers [B, K]: the value if continuous (float64), the class if discrete, nan if unknown."""
         classes_BK = self.factors(index_B)
         return classes_BK.float().masked_fill(classes_BK < 0, torch.nan)
 

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from unweave.data.dataset import SourceInfo
 from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.arrays import Arrays, check_fingerprint
-from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
+from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_as_stored, read_table
 from unweave.data.user.formats import ACCEPTED, find_format
 from unweave.data.user.pixels import CURRENT_RULES, ArrayOptions, options_of_rules_1, to_pixels
 from unweave.data.user.wording import display_path
@@ -25,6 +25,13 @@ _IMAGES = ("images", "imgs", "image", "x", "X", "x_train", "data", "pixels", "ar
 _FACTORS = ("factors", "latents_classes", "labels", "label", "y", "y_train", "targets", "classes", "arr_1")
 _NAMES = ("factor_names", "names", "latents_names")
 _HASH_ALL, _BLOCKS, _BLOCK = 64 << 20, 64, 1 << 20  # files up to _HASH_ALL bytes are hashed completely
+
+
+class _Factors(NamedTuple):
+    """Factors, and the reason for each column that is not one."""
+
+    table: FactorTable
+    excluded: dict[str, str]
 
 
 def array_info(
@@ -78,7 +85,17 @@ def array_file(
         image_options = options_of_rules_1(images, image_options)
     pixels = to_pixels(images, context, image_options)
     count, notes = len(pixels.images), pixels.notes
-    table, excluded, used = _find_factors(arrays, key, factors, columns, factor_types, count, context)
+    available, used = _find_columns(arrays, key, factors, count, context)
+    if not available and (columns or factor_types):
+        option, value = ("columns", columns) if columns else ("factor_types", factor_types)
+        raise invalid(option, value, "left out for data without factors", context=context)
+
+    def read_factors(earlier: bool) -> _Factors:
+        if not available:
+            return _Factors(no_factors(count), {})
+        return _Factors(*factor_table(available, factor_types, select=columns, earlier=earlier))
+
+    table, excluded = read_as_stored(read_factors, fingerprint, source)
     if unused := [name for name in arrays if name not in (key, *used)]:
         notes = (*notes, f"not used: {', '.join(unused)}")
     current = f"{count}-{_digest(source)}-{table.digest()}"
@@ -120,31 +137,20 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _find_factors(
-    arrays: Mapping[str, np.ndarray],
-    images: str,
-    factors: str | Path | None,
-    columns: Sequence[str] | None,
-    factor_types: Mapping[str, str] | None,
-    count: int,
-    context: str,
-) -> tuple[FactorTable, dict[str, str], tuple[str, ...]]:
-    """Return the factors, the columns that are not factors, and the names of the arrays that were used."""
-    used: tuple[str, ...] = ()
+def _find_columns(
+    arrays: Mapping[str, np.ndarray], images: str, factors: str | Path | None, count: int, context: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the columns of the factors, and the names of the arrays that were used."""
     if factors is not None and Path(factors).suffix:
         frame = read_table(factors)
-        available = {name: frame[name] for name in frame}
         if len(frame) != count:
             raise invalid("factors", f"{len(frame)} rows", f"one row for each of the {count} images, in their order")
-    else:
-        if factors is not None:
-            others = [name for name in arrays if name != images]
-            check_choice("factors", str(factors), others, context=context)
-        key = factors or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
-        if key is None:
-            return no_factors(count), {}, ()
-        available, used = _columns_of(arrays, str(key), count)
-    return *factor_table(available, factor_types, select=columns), used
+        return {str(name): frame[name] for name in frame}, ()
+    if factors is not None:
+        others = [name for name in arrays if name != images]
+        check_choice("factors", str(factors), others, context=context)
+    key = factors or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
+    return _columns_of(arrays, str(key), count) if key is not None else ({}, ())
 
 
 def _columns_of(arrays: Mapping[str, np.ndarray], key: str, count: int) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -157,6 +163,8 @@ def _columns_of(arrays: Mapping[str, np.ndarray], key: str, count: int) -> tuple
     named = next((n for n in _NAMES if n in arrays and arrays[n].shape == (values.shape[1],)), None)
     if named:
         names = [str(name) for name in arrays[named]]
+        if len(set(names)) < len(names):
+            raise invalid("factor names", names, "different names", context=f"array {named!r}")
     else:
         names = [key] if values.shape[1] == 1 else [f"{key}{k}" for k in range(values.shape[1])]
     return dict(zip(names, values.T)), (key, named) if named else (key,)

@@ -3,8 +3,9 @@
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -47,7 +48,7 @@ class Arrays(Dataset):
         self.device_cache_limit = None if resident is None else 0
         self.pixels = Buffer(pixels, persistent=False) if self.resident else pixels
         self.classes = Buffer(torch.from_numpy(self.table.classes_NK), persistent=False)
-        self.numbers = Buffer(torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
+        self.numbers = Buffer(torch.from_numpy(self.table.numbers_NK), persistent=False)
 
     @property
     def factor_types(self) -> tuple[str, ...]:
@@ -68,6 +69,21 @@ class Arrays(Dataset):
 
     def values(self, index_B: Tensor) -> Tensor:
         return self.numbers[index_B]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        try:
+            return super()._apply(fn, recurse)
+        except TypeError:  # the device has no float64, such as mps; `exact_values` does not depend on it
+            self.numbers = Buffer(self.numbers.float(), persistent=False)
+            return super()._apply(fn, recurse)
+
+
+def exact_values(data: Dataset, index_N: Tensor) -> Tensor:
+    """Return `data.values(index_N)` [N, K] as float64 on the host, with all digits of a table whatever the device."""
+    origin = data.origin
+    if isinstance(origin, Arrays):
+        return torch.from_numpy(origin.table.numbers_NK)[data.origin_index(index_N).cpu()]
+    return data.values(index_N).cpu().double()
 
 
 def _pixels(images: np.ndarray | Tensor, copy: bool) -> Tensor:
