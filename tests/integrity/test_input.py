@@ -3,7 +3,9 @@
 The numbers in brackets are those of the defects that the tests reproduce.
 """
 
+import json
 import shlex
+import shutil
 
 import numpy as np
 import pytest
@@ -150,3 +152,40 @@ def test_numbers_of_evaluate(folder, trained, capsys):
     for options in (["--seed", "-1"], ["--seed", "9" * 30], ["--resamples", "100000000"], ["--device", "cpu:x"]):
         assert f"{options[0][2:]} must be" in refused(capsys, "evaluate", "codes.npz", *options)
     assert [path.name for path in folder.iterdir()] == ["codes.npz"]
+
+
+# --- sizes (B-H7) ----------------------------------------------------------------------------------------------------
+
+SIZES = [  # method, options of train, and what the message names
+    ("beta_vae", ["--set", "latents=1e9"], "latents"),
+    ("beta_vae", ["--set", "latents=1e7"], "latents"),
+    ("factor_vae", ["--set", "discriminator_width=1e8"], "discriminator_width"),
+    ("factor_vae", ["--set", "discriminator_depth=1e6"], "discriminator_depth"),
+    ("aae_cluster", ["--set", "clusters=1e9"], "clusters"),
+    ("aae", ["--set", "discriminator_steps=1e9"], "discriminator_steps"),
+    ("generalized_m2", ["--set", "samples=1e9", "--supervision", "labels(n=100)"], "samples"),
+    ("beta_vae", ["--batch", "1000000000"], "batch"),
+    (
+        "beta_vae",
+        ["--data", "correlated(data='rooms(size=8)', factors=['floor_hue', 'wall_hue'], size=2000000000)"],
+        "size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "argument"), SIZES, ids=[f"{m} {o[1][:20]}" for m, o, _ in SIZES])
+def test_a_size_that_memory_cannot_hold_is_refused_by_name(method, options, argument, folder, capsys):
+    """(B-H7)"""
+    assert f"{argument} must be" in refused(capsys, "train", method, *TINY, *options)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(("field", "value"), [("batch", 10**9), ("latents", 10**9)])
+def test_an_edited_size_does_not_exhaust_the_memory(field, value, trained, folder, capsys):
+    """(B-H7)"""
+    shutil.copytree(trained, folder / "edited")
+    config = json.loads((folder / "edited" / "config.json").read_text())
+    (config if field == "batch" else config["arguments"])[field] = value
+    (folder / "edited" / "config.json").write_text(json.dumps(config))
+    (folder / "edited" / "weights.safetensors").unlink()
+    assert f"{field} must be smaller" in refused(capsys, "train", "--resume", "edited")

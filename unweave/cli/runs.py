@@ -1,15 +1,21 @@
 """The commands that use trained runs: evaluate, report, compare, encode, predict and export."""
 
+from __future__ import annotations
+
+import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from unweave.cli import bold, error_console, out_console, printable
-from unweave.errors import invalid, to_integer
+from unweave.cli import bold, error_console, out_console, printable, shell_quote
+from unweave.errors import UserError, UserNotice, invalid, to_integer
+
+if TYPE_CHECKING:
+    from unweave.runs import RunFolder
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="new location of the run's own data, if they were moved")]
@@ -67,7 +73,7 @@ def evaluate(
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
-    from unweave.model import checkpoint_step, load, relocated_data
+    from unweave.model import checkpoint_step, data_change, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -75,7 +81,17 @@ def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -
         steps = read_config(folder).steps
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = relocated_data(run, data, factors)
+    if moved is not None and (change := data_change(folder, read_config(folder), moved)):
+        warnings.warn(f"the {change}", UserNotice, stacklevel=2)
     return run if moved is None else load(run, device=device, data=moved)
+
+
+def _load_run(run: str | Path, data: Path | None, factors: Path | None, device: str) -> Any:
+    """Return the run, loaded with its data."""
+    from unweave.model import TrainedModel, load
+
+    opened = _open_run(Path(run), data, factors, device)
+    return opened if isinstance(opened, TrainedModel) else load(opened, device=device)
 
 
 def _parse_metrics(metrics: str) -> str | list[str]:
@@ -94,12 +110,17 @@ def report(
     import webbrowser
 
     from unweave.config.devices import find_device
-    from unweave.evaluation.compare import find_runs
+    from unweave.evaluation.compare import find_runs, open_runs
+    from unweave.model import load_weights
     from unweave.report import report as write_report
+    from unweave.runs import CHECKPOINT, WEIGHTS
 
     device = find_device(device)
-    each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
-    made = write_report([_open_run(run, data, factors, device) for run in each], out, device=device)
+    for folder in _named_runs(runs):
+        if not folder.has(WEIGHTS) and not folder.has(CHECKPOINT):
+            load_weights(folder)  # raises
+    opened_runs = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device))
+    made = write_report(opened_runs, out, device=device)
     opened = False
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
@@ -119,21 +140,46 @@ def compare(
     device: DeviceOption = "auto",
 ) -> None:
     """Score many runs and compare them: a table, scores.csv and an HTML page."""
-    from unweave.cli.sweep import show
+    from unweave.cli.sweep import check_scored, show
     from unweave.config.devices import find_device
-    from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
+    from unweave.evaluation.compare import find_runs, open_runs, score_runs
+    from unweave.runs import RunFolder
 
     if out.exists() and not out.is_dir():
         raise invalid("out", str(out), "a folder")
-    folders = find_runs(runs)
-    if left := unfinished_runs(folders):
-        hint = f"{len(left)} of {len(folders)} are not; continue with: unweave train --resume {left[0]}"
-        raise invalid("run", str(left[0]), "a finished run", hint=hint)
+    for folder in _named_runs(runs):
+        if not folder.finished:
+            hint = f"continue it with: unweave train --resume {shell_quote(folder.path)}"
+            raise invalid("run", str(folder.path), "a finished run", hint=hint)
     device = find_device(device)
-    opened = [_open_run(run, data, factors, device) for run in folders]
+
+    def load_finished(path: str | Path) -> Any:
+        if RunFolder(path).finished:
+            return _load_run(path, data, factors, device)
+        resume = f"unweave train --resume {shell_quote(path)}"
+        raise UserError(f"run '{path}' is unfinished: it was stopped, or it diverged; continue it with: {resume}")
+
+    opened = open_runs(find_runs(runs), load_finished)
     frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
+    check_scored(frame)
     out.mkdir(parents=True, exist_ok=True)
     show(frame, out)
+
+
+def _named_runs(paths: list[Path]) -> list[RunFolder]:
+    """Return the runs among these paths; for each folder of runs, name those that a stopped sweep did not create."""
+    from unweave.runs import RunFolder
+    from unweave.runs.manifest import missing_runs
+
+    named = []
+    for path in paths:
+        if (path / "config.json").is_file():
+            named.append(RunFolder(path))
+        elif missing := missing_runs(path):
+            runs = f"'{missing[0]}'" + (f" and {len(missing) - 1} other runs" if len(missing) > 1 else "")
+            resume = f"unweave train --resume {shell_quote(path)}"
+            error_console.print(f"sweep '{path}' was stopped before it created {runs}; continue it with: {resume}")
+    return named
 
 
 def encode(

@@ -46,6 +46,7 @@ class Evaluation(NamedTuple):
     known: np.ndarray | None = None  # number of known values of each factor among the rows of `information` [K]
     chance: np.ndarray | None = None  # mean `information` about shuffled factors [Z, K]
     luck: np.ndarray | None = None  # largest excess over `chance` of any latent and shuffle [K]
+    data_digest: str = ""  # `Dataset.digest` of the data that were encoded; "" for arrays
 
     @property
     def latent_information(self) -> np.ndarray:
@@ -96,14 +97,11 @@ def evaluate(
     the run was trained with such groups. `codes` are "mean", the posterior means, or "sampled"; scores of sampled codes
     are not stored in the run folder.
     """
-    names = _candidate_metrics(metrics)
+    names = check_options(metrics, num_samples, seed)
     check_choice("codes", codes, ("mean", "sampled"))
-    check_integer("seed", seed, 0, MAX_SEED)
     device = find_device(device)
     if isinstance(model, str | Path):
         model = load(model, device=device)
-    if num_samples is not None and num_samples < 2:
-        raise invalid("num_samples", num_samples, "at least 2, or None for all")
     if data is None and not isinstance(model, TrainedModel):
         message = "data is missing; pass data to evaluate a Representation on, such as data='sprites'"
         raise UserError(message, argument="data", accepted="a data set")
@@ -121,7 +119,8 @@ def evaluate(
         table, digest = sample_codes(table, seed), f"{digest} sampled".strip()
     inputs = _scoring_inputs(table, dataset, num_samples if more else None, seed)
     inputs = inputs._replace(groups=groups, device=_metric_device(device))
-    result = score_table(inputs, metrics, dataset.factor_names, resamples)._replace(codes=digest)
+    result = score_table(inputs, metrics, dataset.factor_names, resamples)
+    result = result._replace(codes=digest, data_digest=dataset.digest)
     if isinstance(model, TrainedModel) and save and codes == "mean":
         model.folder.write_json("scores.json", _merge_stored(model.folder, result))
     return result
@@ -138,8 +137,19 @@ def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list
     return codes, ["content" if name in shared else "style" if name in style else None for name in data.factor_names]
 
 
+def check_options(metrics: str | Sequence[str] | None, num_samples: int | None, seed: int) -> list[str]:
+    """Return the metrics that may be computed; raise for values that are invalid for every model."""
+    names = _candidate_metrics(metrics)
+    check_integer("seed", seed, 0, MAX_SEED)
+    if num_samples is not None and num_samples < 2:
+        raise invalid("num_samples", num_samples, "at least 2, or None for all")
+    return names
+
+
 def _candidate_metrics(metrics: str | Sequence[str] | None) -> list[str]:
     """Return the metrics that may be computed."""
+    if isinstance(metrics, str) and metrics not in ("quick", "all"):
+        raise invalid("metrics", metrics, "quick, all or a list of names")
     if metrics is None or isinstance(metrics, str):
         return [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
     for name in metrics:

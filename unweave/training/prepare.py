@@ -9,6 +9,7 @@ import torch
 
 from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.devices import find_device
+from unweave.config.model_size import memory_errors
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
@@ -24,6 +25,7 @@ from unweave.nn.networks import weight_init
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
 from unweave.training.build import build, build_program, find_method, probe_method
 from unweave.training.cohort import Run
+from unweave.training.step_memory import check_memory
 
 
 def prepare(
@@ -48,6 +50,7 @@ def prepare(
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
+        data_digest=data.digest,
     )
     path = out or Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
     return Run(RunFolder(path), config, cls, data, supervision, new=True)
@@ -87,7 +90,8 @@ def dry_run(run: Run) -> None:
     if not data.resident:
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)
-    try:
+    check_memory(run)
+    with memory_errors(run.cls, run.supervision.info(data), config.arguments, config.batch):
         method = build(run.cls, config, data, supervision=run.supervision)
         if config.init_from:
             init_from(method, config.init_from)
@@ -96,11 +100,6 @@ def dry_run(run: Run) -> None:
         with torch.no_grad():
             for phase in range(len(all_phases(method))):
                 compute_losses(program, state, phase)
-    except RuntimeError as error:  # torch.OutOfMemoryError, and the CPU's, which has no class
-        if "memory" not in str(error):
-            raise
-        hint = "one step does not fit into memory; a smaller network also helps"
-        raise invalid("batch", config.batch, f"smaller on device '{config.device}'", hint=hint) from error
 
 
 def _weights_source(path: str | Path) -> str:

@@ -1,24 +1,28 @@
 """Train many runs together: a sweep over settings and seeds as a few fleets, ending in ordinary run folders."""
 
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.config import read_config
+from unweave.config import RunConfig, read_config
 from unweave.config.devices import find_device
 from unweave.contract import Method
 from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
-from unweave.errors import UserError, check_choice, check_integer, invalid
-from unweave.model import load_training_data
+from unweave.errors import UserError, UserNotice, check_choice, check_integer, invalid
+from unweave.model import check_data, load_training_data
 from unweave.runs import RunFolder, existing_folder_error
 from unweave.training.build import find_method
 from unweave.training.cohort import Run
 from unweave.training.folders import check_extension
 from unweave.training.prepare import data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
+from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
+
+_NEW_RUN = ", or train a new run on these data"
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:
@@ -93,8 +97,18 @@ def reopen(
     if steps is not None and check_integer("steps", steps, 1) != config.steps:
         check_extension(folder, cls, config.steps, steps)
         config = config.replace(steps=steps)
-    data = data or load_training_data(folder)
-    return Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    data = data or load_training_data(folder, _NEW_RUN)
+    check_resumed_data(folder, config, data)
+    run = Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    check_memory(run)
+    return run
+
+
+def check_resumed_data(folder: RunFolder, config: RunConfig, data: Dataset) -> None:
+    """Raise if a run is to be continued on other data; give notice if that cannot be verified."""
+    if not check_data(folder, config, data, _NEW_RUN):
+        text = "a run of an older version stores no digest of its data; only their number and shape were compared"
+        warnings.warn(text, UserNotice, stacklevel=4)
 
 
 def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> list[Run]:
@@ -134,4 +148,5 @@ def _check_existing(run: Run, resume: bool) -> Run:
         ours, theirs = getattr(run.config, name), getattr(stored, name)
         message = f"out '{path}' holds another run: its {name} is {theirs!r}, not {ours!r}"
         raise UserError(message, argument=name, value=ours, accepted=repr(theirs))
+    check_resumed_data(run.folder, stored, run.data)
     return run._replace(config=stored.replace(device=run.config.device), new=False)

@@ -8,6 +8,7 @@ import torch
 from raises import raises
 
 from unweave.data import load_data
+from unweave.data.storage.digest import changed_parts
 
 BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)  # N, C, H, W
 
@@ -99,16 +100,25 @@ def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):
         assert np.allclose(all_images(data), BYTES / 255.0)
 
 
-def test_the_options_reopen_the_same_content_only(tmp_path):
+def test_the_options_reopen_the_same_content(tmp_path):
     np.savez(tmp_path / "a.npz", images=BYTES, labels=np.arange(6) % 2)
     data = load_data(tmp_path / "a.npz", size=8)
     options = json.loads(json.dumps(data.options))
     assert np.array_equal(all_images(load_data(data.name, **options)), all_images(data))
+    assert load_data(data.name, **options).digest == data.digest
     np.savez(tmp_path / "a.npz", images=BYTES[::-1], labels=np.arange(6) % 2)
-    with raises("data", value=str(tmp_path / "a.npz")):
-        load_data(data.name, **options)
+    assert changed_parts(data.digest, load_data(data.name, **options).digest) == ("images",)
     with raises("data"):
         load_data("arrays", **load_data(BYTES).options)
+
+
+def test_the_fingerprint_of_an_older_run_is_checked(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(384).astype(np.uint8).reshape(6, 8, 8))
+    stored = "6-ebc6838435ef-f87e251d"  # of commit d4802f3
+    assert load_data(tmp_path / "a.npy", fingerprint=stored).options["fingerprint"] == stored
+    np.save(tmp_path / "a.npy", np.zeros((6, 8, 8), np.uint8))
+    with raises("data", value=str(tmp_path / "a.npy")):
+        load_data(tmp_path / "a.npy", fingerprint=stored)
 
 
 @pytest.mark.parametrize(

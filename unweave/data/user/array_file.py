@@ -5,6 +5,7 @@ Shape letters: N observations, K factors.
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unweave.data.dataset import SourceInfo
+from unweave.data.storage.digest import SAMPLED_NOTE, file_part, file_state
 from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.arrays import Arrays, check_fingerprint
@@ -19,7 +21,7 @@ from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
 from unweave.data.user.formats import ACCEPTED, find_format
 from unweave.data.user.pixels import CURRENT_RULES, ArrayOptions, options_of_rules_1, to_pixels
 from unweave.data.user.wording import display_path
-from unweave.errors import UserError, check_choice, check_integer, check_path, invalid
+from unweave.errors import UserError, UserNotice, check_choice, check_integer, check_path, invalid
 
 _IMAGES = ("images", "imgs", "image", "x", "X", "x_train", "data", "pixels", "arr_0")
 _FACTORS = ("factors", "latents_classes", "labels", "label", "y", "y_train", "targets", "classes", "arr_1")
@@ -65,8 +67,8 @@ def array_file(
     `factors` is the name of another array of the file, or a .csv or .parquet with the rows in the order of the images.
     `layout` is NCHW, NHWC or NHW, needed if the shape is ambiguous. If `size` or `channels` is given, images are
     converted to it. `white` is the integer that is white, by default 1, 255 or 65535. With `alpha` the last of 2 or 4
-    channels is transparency. `fingerprint` identifies the content that a run was trained on, and `rules` the version
-    of the rules by which it read layouts and channels.
+    channels is transparency. `fingerprint` identifies the content that a run of an older version was trained on, and
+    `rules` the version of the rules by which it read layouts and channels.
     """
     if path is None:
         message = "data were arrays in memory, which a run does not store; pass them again as data="
@@ -78,6 +80,7 @@ def array_file(
         kind = irregular_kind(source)
         hint = f"it is {kind}" if kind else ""
         raise invalid("data", str(source), f"{ACCEPTED} that exists", hint=hint)
+    state = file_state(source.stat())
     arrays = format.load(source, resident is False or (resident is None and source.stat().st_size > memory_limit()))
     images, key = _find_images(arrays, context)
     image_options = ArrayOptions(layout, size, fit, channels, background, white, alpha)
@@ -98,16 +101,18 @@ def array_file(
     table, excluded = read_as_stored(read_factors, fingerprint, source)
     if unused := [name for name in arrays if name not in (key, *used)]:
         notes = (*notes, f"not used: {', '.join(unused)}")
-    current = f"{count}-{_digest(source)}-{table.digest()}"
-    check_fingerprint(source, source, fingerprint, current)
+    if fingerprint is not None:
+        check_fingerprint(source, source, fingerprint, f"{count}-{_fingerprint(source)}-{table.digest()}")
     data = Arrays(pixels.images, table, resident=resident, copy=False)
+    if data.pixels.data_ptr() == images.ctypes.data:  # not converted
+        data.pixels_file = file_part(source, state, key, pixels.images)
     data.preprocessing, data.source_info = pixels.preprocessing, array_info(source, images, notes, excluded)
     table_path = str(check_path("factors", factors)) if factors and Path(factors).suffix else None
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None, layout=layout)
     shaped = dict(size=size, fit=fit, channels=channels, background=background, white=white, alpha=alpha or None)
     read: dict[str, object] = {"path": str(source), "factors": table_path or factors, "rules": rules}
-    options: dict[str, object] = {**read, **given, **shaped, "resident": resident}
-    data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
+    options: dict[str, object] = {**read, **given, **shaped, "resident": resident, "fingerprint": fingerprint}
+    data.options = {name: value for name, value in options.items() if value is not None}
     return data
 
 
@@ -123,14 +128,15 @@ def _find_images(arrays: Mapping[str, np.ndarray], context: str) -> tuple[np.nda
     raise invalid("images", shapes, "an array with 3 or 4 dimensions called 'images'", context=context)
 
 
-def _digest(path: Path) -> str:
-    """Return a digest of all bytes of a file, or of blocks spread over it if it is large."""
+def _fingerprint(path: Path) -> str:
+    """Return the digest that older versions stored: of all bytes of a file, or of blocks of it if it is large."""
     digest, size = hashlib.blake2b(digest_size=6), path.stat().st_size
     digest.update(str(size).encode())
     with open(path, "rb") as file:
         if size <= _HASH_ALL:
             digest.update(file.read())
         else:
+            warnings.warn(f"'{path}': {SAMPLED_NOTE}", UserNotice, stacklevel=2)
             for start in np.linspace(0, size - _BLOCK, _BLOCKS).astype(np.int64):
                 file.seek(int(start), os.SEEK_SET)
                 digest.update(file.read(_BLOCK))

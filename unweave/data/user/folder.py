@@ -34,7 +34,7 @@ def folder(
     `factors` is a .csv or .parquet; without one, sub-folders are the values of a factor `folder`. `columns` names the
     columns to use, `factor_types` gives "discrete" or "continuous" for some of them. `groups` is a .csv with a file
     name and a group name per row, which become a factor `group`. `fit` is crop, pad or stretch, for images that are
-    not square. `fingerprint` identifies the content that a run was trained on.
+    not square. `fingerprint` identifies the content that a run of an older version was trained on.
     """
     preprocessing = Preprocessing(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
     root = _existing(path)
@@ -64,8 +64,8 @@ def folder(
     data.preprocessing = preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None)
     paths = dict(path=str(root), factors=factors_path and str(factors_path), groups=groups_path and str(groups_path))
-    options = {**paths, **given, **preprocessing._asdict(), "resident": resident}
-    data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
+    options = {**paths, **given, **preprocessing._asdict(), "resident": resident, "fingerprint": fingerprint}
+    data.options = {name: value for name, value in options.items() if value is not None}
     return data
 
 
