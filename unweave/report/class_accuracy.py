@@ -114,7 +114,7 @@ def unlabelled(labelled: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bo
     If all observations have a label, return random labelled ones and False.
     """
     index_N, labels_NL = labelled.complete().table
-    left = torch.isin(index_N, labelled.table[0], invert=True)
+    left = ~labelled.is_labelled(index_N)
     held_out = bool(left.any())
     rows = left.nonzero()[:, 0] if held_out else torch.arange(len(index_N), device=left.device)
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MAX_ROWS].to(rows.device)

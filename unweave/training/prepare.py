@@ -15,6 +15,7 @@ from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
 from unweave.data.metadata import dataset_metadata
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.data.supervision.parse import check_needs, default_supervision
+from unweave.data.used_labels import store_used_labels
 from unweave.data.user.inspection import data_warnings, skipped_files
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
@@ -131,7 +132,8 @@ def init_from(method: Method, path: str) -> None:
 def create_folder(run: Run) -> None:
     """Create the folder of a run that starts."""
     metadata = dataset_metadata(run.data, run.supervision, run.config.seed)
-    RunFolder.create(run.folder.path, run.config.to_json(), metadata)
+    folder = RunFolder.create(run.folder.path, run.config.to_json(), metadata)
+    store_used_labels(folder, run.data, run.supervision, run.config.seed)
 
 
 def data_label(config: RunConfig) -> str:
