@@ -163,9 +163,26 @@ def test_validation_and_report_leave_out_repetitions(tmp_path):
     index_N, _ = sample_unlabelled(used)
     assert len(index_N) and not originals & set(view.origin_index(index_N).tolist())
     (accuracy,) = class_accuracies(run, 0)
-    assert accuracy.held_out and accuracy.rows == sum(
-        k not in originals for k in view.origin_index(torch.arange(200)).tolist()
-    )
+    others = set(view.origin_index(torch.arange(200)).tolist()) - originals
+    assert accuracy.held_out and accuracy.rows == len(others)
+
+
+def test_test_observations_of_a_classifier_are_not_its_training_observations():
+    """(A7) Codes that only identify an image predict its class by chance if no image is in both parts."""
+    from unweave.contract import Part
+    from unweave.evaluation.groups import group_accuracy
+
+    index = np.arange(60)
+    images = np.zeros((60, 1, 8, 8), np.float32)
+    images.reshape(60, 64)[index, index] = 1.0  # images have nothing in common
+    data = uw.load_data(images, factors=np.stack([index % 2, index // 2 % 2], 1), names=["a", "b"])
+    view = correlated(data, factors=["a", "b"], sigma=100.0, size=2000)
+
+    class Run:
+        config = type("Config", (), {"supervision": "groups(by=['a'])"})
+        representation = uw.Representation(lambda x: x.flatten(1), 64, parts=(Part("content", 60), Part("style", 4)))
+
+    assert group_accuracy(Run, view, members=(1,)).content[1] < 0.75
 
 
 def test_a_label_of_another_factor_does_not_count(tmp_path):

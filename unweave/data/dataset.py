@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -144,6 +145,16 @@ def keep_on_host_if_too_large(data: Any, device: torch.device) -> None:
 def all_indices(data: Dataset) -> Tensor:
     """Indices of all observations, on the device of the data."""
     return torch.arange(data.size, device=data_device(data))
+
+
+def without_repetitions(data: Dataset, index_N: Tensor) -> Tensor:
+    """Return these indices without those of an original observation that occurs earlier, in the same order.
+
+    Training and test observations are drawn from them, so that no original observation is in both.
+    """
+    origin_N = data.origin_index(index_N).cpu().numpy()
+    first = np.sort(np.unique(origin_N, return_index=True)[1])
+    return index_N[torch.from_numpy(first).to(index_N.device)]
 
 
 def data_device(data: Dataset) -> torch.device:
