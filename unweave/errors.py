@@ -6,14 +6,18 @@ so that programs and tests need not read the sentence.
 
 import difflib
 import functools
+import math
+import os
 import signal
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from numbers import Integral
+from pathlib import Path
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+_SHOWN = 1000  # characters of a value in a message
 
 
 class UserError(ValueError):
@@ -87,21 +91,41 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
     return decorate
 
 
+def _shown(value: object) -> str:
+    """Return the representation of a value, shortened to what fits into a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a number of more digits than can be shown"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}...{text[-1]}"
+
+
 def invalid(argument: str, value: object, accepted: str, *, context: str = "", hint: str = "") -> UserError:
     """Return the error "`argument` must be `accepted`, got `value`", preceded by a context and followed by a hint."""
-    text = f"{context}: " * bool(context) + f"{argument} must be {accepted}, got {value!r}" + f"; {hint}" * bool(hint)
+    text = (
+        f"{context}: " * bool(context)
+        + f"{argument} must be {accepted}, got {_shown(value)}"
+        + f"; {hint}" * bool(hint)
+    )
     return UserError(text, argument=argument, value=value, accepted=accepted)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return True for a failed allocation, including those of torch, which are RuntimeErrors without a class."""
+    text = str(error).lower()
+    known = ("allocate memory", "out of memory", "not enough memory", "storage size calculation overflowed")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(part in text for part in known))
 
 
 def check_choice(argument: str, value: Any, accepted: Iterable[str], *, context: str = "") -> Any:
     """Return the value if it is an accepted name; the error suggests the closest one and lists them all."""
     known = list(accepted)
-    if value in known:
+    if isinstance(value, Hashable) and value in known:  # an array or a list is not a name
         return value
     near = difflib.get_close_matches(str(value), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     listing = f"accepted: {', '.join(known)}" if known else "none is available"
-    message = f"{context}: " * bool(context) + f"unknown {argument} {value!r}{hint} {listing}"
+    message = f"{context}: " * bool(context) + f"unknown {argument} {_shown(value)}{hint} {listing}"
     raise UserError(message, argument=argument, value=value, accepted=known)
 
 
@@ -112,3 +136,34 @@ def check_integer(argument: str, value: Any, low: int, high: int | None = None, 
         wanted = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
         raise invalid(argument, value, wanted, context=context)
     return int(value)
+
+
+def check_path(argument: str, value: Any, *, context: str = "") -> Path:
+    """Return the absolute path that a text or a path names, with `~` as the home folder; the file need not exist."""
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str) or not str(value):
+        raise invalid(argument, value, "the path of a file or folder", context=context)
+    try:
+        path = Path(os.path.expanduser(value)).resolve()
+        path.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # such as a null character, a name too long, a loop of links
+        shown = text if len(text := str(value)) <= 200 else f"{text[:200]}..."
+        reason = getattr(error, "strerror", None) or str(error)
+        raise invalid(argument, shown, "a path that can be opened", context=context, hint=reason) from None
+    return path
+
+
+def to_integer(text: object) -> int | None:
+    """Return the integer that a text of ASCII characters gives, or None; every option in text form is read by this."""
+    try:
+        return int(str(text)) if str(text).isascii() else None
+    except ValueError:  # also for more digits than Python converts
+        return None
+
+
+def to_number(value: Any) -> float | None:
+    """Return the finite number that a value or a text of ASCII characters gives, or None."""
+    try:
+        number = math.nan if isinstance(value, bool) or not str(value).isascii() else float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor of several values
+        return None
+    return number if math.isfinite(number) else None

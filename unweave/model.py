@@ -11,17 +11,22 @@ from torch import Tensor
 
 from unweave.config import RunConfig, read_config
 from unweave.config.devices import find_device
+from unweave.config.model_size import check_model_size
 from unweave.contract import Method, Representation, stages
 from unweave.data import USER_DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
+from unweave.data.storage.digest import changed_parts, digest_size, is_sampled
 from unweave.data.supervision.kind import Supervision
 from unweave.data.supervision.parse import parse_supervision
+from unweave.data.user.image_io import Preprocessing
+from unweave.data.user.input_images import input_preprocessing
 from unweave.errors import UserError, check_choice, invalid
 from unweave.methods import METHODS, construct
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, damaged
 
 _ROUNDING = 1e-3  # floats may exceed 0..1 by this much
+_OTHER_DATA = ", or give data= (--data on the command line) to use other data deliberately"
 
 
 class TrainedModel(NamedTuple):
@@ -40,6 +45,11 @@ class TrainedModel(NamedTuple):
     def supervision(self) -> Supervision:
         """Supervision of the run, parsed for the data."""
         return parse_supervision(self.config.supervision, self.data)
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """Preprocessing with which image files become images like those of the training."""
+        return input_preprocessing(_dataset_metadata(self.folder) or self.data)
 
     def encode(self, images: Any) -> np.ndarray:
         """Return the codes [N, Z] of images [N, C, H, W], bytes or floats in 0..1."""
@@ -138,12 +148,44 @@ def relocated_data(path: str | Path, data: Path | None, factors: Path | None) ->
     return load_data(config.data, **{**config.data_options, **moved})
 
 
-def load_training_data(folder: RunFolder) -> Dataset:
-    """Read the data a run was trained on."""
+def load_training_data(folder: RunFolder, hint: str = _OTHER_DATA) -> Dataset:
+    """Read the data a run was trained on; raise if they have changed since."""
     config = read_config(folder)
     if config.data in (*USER_DATASETS, *FILES):
         _check_files(folder.path, config.data_options)
-    return load_data(config.data, **config.data_options)
+    data = load_data(config.data, **config.data_options)
+    check_data(folder, config, data, hint)
+    return data
+
+
+def check_data(folder: RunFolder, config: RunConfig, data: Dataset, hint: str = "") -> bool:
+    """Raise unless these are the data that the run was trained on; return False if that could not be verified."""
+    if change := data_change(folder, config, data):
+        argument = "factors" if change.startswith("factors") else "data"
+        location = config.data_options.get("factors" if argument == "factors" else "path")
+        message = f"the {change}; restore them{hint}"
+        raise UserError(message, argument=argument, value=location or config.data, accepted="the data of the run")
+    # Older versions stored a fingerprint in the options of folders and array files, which was compared on opening.
+    opened = "fingerprint" in str(config.data_options) and str(data.options) == str(config.data_options)
+    return bool(config.data_digest) or opened
+
+
+def data_change(folder: RunFolder, config: RunConfig, data: Dataset) -> str:
+    """Return how these data differ from those that the run was trained on, "" if no difference is known."""
+    if config.data_digest:
+        sampled, then = is_sampled(config.data_digest), digest_size(config.data_digest)
+        now = data.digest if is_sampled(data.digest) == sampled else data.compute_digest(sampled)
+        parts = changed_parts(config.data_digest, now)
+    else:
+        info = _dataset_metadata(folder)
+        then = data.size if info is None else info.size
+        parts = () if info is None or (then, tuple(info.shape)) == (data.size, tuple(data.shape)) else ("images",)
+    if not parts:
+        return ""
+    location = data.options.get("factors" if parts == ("factors",) else "path")
+    where = f" in '{location}'" if location else ""
+    counts = f" ({then} images then, {data.size} now)" if then != data.size else ""
+    return f"{' and '.join(parts)}{where} are not those that run '{folder.path}' was trained on{counts}"
 
 
 def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
@@ -159,9 +201,12 @@ def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
 
 def _dataset_metadata(folder: RunFolder) -> DatasetMetadata | None:
     """Return the stored description of a run's data; None if an older version wrote the run without one."""
-    stored, config = folder.model_info, read_config(folder)
+    stored = folder.model_info
+    if stored is None:
+        return None
+    config = read_config(folder)
     try:
-        return None if stored is None else DatasetMetadata(config.data, config.data_options, stored)
+        return DatasetMetadata(config.data, config.data_options, stored)
     except (KeyError, TypeError, ValueError) as error:
         raise damaged(folder.path, "model.json does not describe the data of a model") from error
 
@@ -171,6 +216,7 @@ def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int)
         info = data.data_info
     else:
         info = parse_supervision(config.supervision, data).info(data)
+    check_model_size(method, info, config.arguments)
     model = None
     for cls in stages(method)[: stage + 1]:
         model = construct(cls, info, config.arguments, model)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import webbrowser
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ def run(tmp_path, capsys):
 
 def test_train_evaluate_report_encode_export(run, tmp_path, capsys):
     assert {p.name for p in run.iterdir()} == {
-        "config.json", "log.jsonl", "weights.safetensors", "time.json", "model.json", "samples",
+        ".lock", "config.json", "log.jsonl", "weights.safetensors", "time.json", "model.json", "samples",
     }  # fmt: skip
     code, out, _ = unweave(capsys, "evaluate", run, "--metrics", "mig", "--rows", "200")
     assert code == 0
@@ -242,7 +243,7 @@ def full_disk(*_):
 
 
 def test_a_full_disk_at_the_start(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(runs.os, "fsync", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "new" / "r")
     assert code == 2
     assert "No space left" in err
@@ -266,7 +267,7 @@ def test_a_full_disk_later_keeps_what_was_saved(tmp_path, capsys, monkeypatch):
     assert code == 2
     assert "No space left" in err
     assert err.strip().splitlines()[-1].startswith("error: ")
-    left = {"config.json", "model.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
+    left = {".lock", "config.json", "model.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
     assert {p.name for p in (tmp_path / "r").iterdir()} == left
     uw.resume(tmp_path / "r")
     assert (tmp_path / "r" / "weights.safetensors").exists()
@@ -276,7 +277,7 @@ def test_no_permission(tmp_path, capsys, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(runs.Path, "mkdir", refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
     code, _, err = unweave(capsys, "train", "vae", *TINY, "--out", tmp_path / "r")
     assert code == 2
     assert "Permission denied" in err

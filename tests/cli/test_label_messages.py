@@ -2,7 +2,7 @@
 
 import pytest
 from mentions import mentions
-from PIL import Image
+from PIL import Image, ImageOps
 
 import unweave as uw
 from unweave.cli.app import app, run_command
@@ -16,7 +16,7 @@ def said(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in").mkdir()
     for number in range(12):
-        Image.new("L", (8, 8), 20 * number).save(tmp_path / "in" / f"{number:02d}.png")
+        ImageOps.expand(Image.new("L", (6, 6), 20 * number), 1).save(tmp_path / "in" / f"{number:02d}.png")
 
     def call(head, row, method="m2", supervision="labels", code=2, **more):
         rows = [f"{number:02d}.png,{row(number)}" for number in range(12)]

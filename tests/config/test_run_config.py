@@ -11,7 +11,7 @@ import unweave as uw
 from unweave.config import OPTIONS, RunConfig, option_default, read_config, resolve_settings
 from unweave.config.optimizers import resolve_optimizers
 from unweave.methods import METHODS
-from unweave.training.prepare import create_folder, prepare
+from unweave.training.prepare import prepare
 
 TINY = {"net": "small", "latents": 3, "steps": 3, "batch": 4, "log_every": 1, "device": "cpu"}
 
@@ -84,11 +84,16 @@ def test_command_leaves_defaults_out_and_keeps_the_rest(name):
     assert "net" not in settings
 
 
+def write_folder(run):
+    with run.folder.create(run.config.to_json()):
+        pass
+
+
 def test_json_round_trip(run):
     stored = json.loads(json.dumps(run.config.to_json()))
     assert stored["format"] == 2
     assert RunConfig.from_json(stored) == run.config
-    create_folder(run)
+    write_folder(run)
     assert read_config(run.folder) == run.config
 
 
@@ -97,7 +102,7 @@ def test_fields_are_read_like_those_of_a_dict(run):
 
 
 def test_a_newer_format_and_a_damaged_file_are_errors(run):
-    create_folder(run)
+    write_folder(run)
     stored = run.folder.read_json("config.json")
     run.folder.write_json("config.json", {**stored, "format": 99})
     with raises("run", value=str(run.folder.path)):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from raises import raises
 
 from unweave.config import RunConfig
@@ -37,7 +37,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "images").mkdir()
     for number in range(8):
-        Image.new("L", (16, 16), 30 * number).save(tmp_path / "images" / f"{number}.png")
+        ImageOps.expand(Image.new("L", (14, 14), 30 * number), 1).save(tmp_path / "images" / f"{number}.png")
     rows = [f"{number}.png,{number + 1}.png,{('content', 'style')[number % 2]}" for number in range(7)]
     (tmp_path / "pairs.csv").write_text("\n".join(rows))
 

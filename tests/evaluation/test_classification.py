@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 import torch
 from mentions import mentions
-from PIL import Image
+from PIL import Image, ImageOps
 from raises import raises
 from typer.testing import CliRunner
 
@@ -18,11 +18,12 @@ COLOURS = ("red", "green", "blue")
 
 
 def plain_colours(count=60, *, known=None):
-    """Pictures of one colour each, a little different in brightness; only some have their name."""
+    """Pictures of one colour each with a black corner, different in brightness; only some have their name."""
     draw = np.random.default_rng(0)
     classes = np.arange(count) % 3
     images = np.zeros((count, 3, 8, 8), np.float32)
     images[np.arange(count), classes] = draw.uniform(0.6, 1.0, (count, 1, 1))
+    images[..., 0, 0] = 0.0
     names = [COLOURS[c] if known is None or row in known else None for row, c in enumerate(classes)]
     table = factor_table({"colour": pd.Series(names, dtype=object)})[0]
     return Arrays(images, table)
@@ -132,7 +133,7 @@ def test_the_label_table_of_a_run_is_not_overwritten(tmp_path, monkeypatch, caps
     monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "in").mkdir()
     for number in range(8):
-        Image.new("L", (8, 8), 30 * number).save(tmp_path / "in" / f"{number}.png")
+        ImageOps.expand(Image.new("L", (6, 6), 30 * number), 1).save(tmp_path / "in" / f"{number}.png")
     rows = ["file,shade", "0.png,dark", "1.png,dark", "7.png,light"]
     (tmp_path / "labels.csv").write_text("\n".join(rows))
     data = uw.load_data(str(tmp_path / "in"), factors=tmp_path / "labels.csv", size=8)
@@ -163,7 +164,7 @@ def continuous(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     numbers = np.random.default_rng(0).random(70)
     for number in range(80):
-        Image.new("L", (8, 8), 3 * number).save(tmp_path / "in" / f"{number:02d}.png")
+        ImageOps.expand(Image.new("L", (6, 6), 3 * number), 1).save(tmp_path / "in" / f"{number:02d}.png")
     rows = [f"{number:02d}.png,{value!r}" for number, value in enumerate(numbers.tolist())]
     (tmp_path / "labels.csv").write_text("\n".join(["file,kind", *rows]))
     return numbers

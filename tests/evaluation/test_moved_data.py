@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from raises import raises
 from tiny_mnist import write_mnist
 
@@ -35,7 +35,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos").mkdir()
     for number in range(12):
-        Image.new("RGB", (24, 12), (20 * number, 200, 30)).save(tmp_path / "photos" / f"{number:02d}.png")
+        plain = Image.new("RGB", (22, 10), (20 * number, 200, 30))
+        ImageOps.expand(plain, 1).save(tmp_path / "photos" / f"{number:02d}.png")
     rows = ["file,shade", *(f"{number:02d}.png,{SHADES[number // 6]}" for number in (0, 1, 2, 9, 10, 11))]
     (tmp_path / "labels.csv").write_text("\n".join(rows))
     data = "folder(path='photos', factors='labels.csv', size=8, fit='pad', background='black')"
@@ -142,14 +143,22 @@ def test_files_of_published_data_sets_may_move(tmp_path, monkeypatch, capsys):
 def test_invalid_options(home, capsys):
     assert call("predict", "run", "photos", "--data", "photos") == 2
     assert "photos" in said(capsys)
-    (home / "photos" / "00.png").unlink()
-    assert call("report", "run", "--data", "photos") == 2
-    line = said(capsys)
-    assert "12" in line and "11" in line
     uw.train("vae", "digits", steps=1, batch=4, net="small", out="digits_run", device="cpu")
     assert call("report", "digits_run", "--data", "photos") == 2
     line = said(capsys)
     assert "photos" in line and "digits" in line
+
+
+def test_data_at_another_place_that_differ_are_named(home, capsys):
+    (home / "photos" / "00.png").unlink()
+    assert call("evaluate", "run") == 2
+    line = said(capsys)
+    assert "12" in line and "11" in line and "--data" in line
+    assert not (home / "run" / "scores.json").exists()
+    assert call("evaluate", "run", "--data", "photos") == 0
+    line = said(capsys)
+    assert "12" in line and "11" in line
+    assert json.loads((home / "run" / "scores.json").read_text())["data_digest"].startswith("11-")
 
 
 def test_a_run_without_model_json_reads_its_data(home):

@@ -13,7 +13,7 @@ from raises import raises
 import unweave
 from unweave import UserError
 from unweave.data.user.arrays import Arrays
-from unweave.data.user.input_images import image_files, read_image
+from unweave.data.user.input_images import image_files, input_preprocessing, read_images
 from unweave.integrations.export import encode_files, export
 from unweave.methods import METHODS
 from unweave.model import TrainedModel
@@ -29,6 +29,11 @@ def model(shape, method="beta_vae", net="small"):
         torch.manual_seed(0)
         made = METHODS[method](data.info, latents=3, net=net)
     return TrainedModel(RunFolder("nowhere"), {"method": method}, made.eval(), data)
+
+
+def read_image(path, shape):
+    """An image file as a model with rendered data of this shape reads it."""
+    return read_images([path], input_preprocessing(Arrays(np.zeros((1, *shape), np.float32))))[0]
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +66,16 @@ def test_other_sizes_are_averaged(tmp_path, pixels):
     assert np.allclose(read_image(large, GREY)[0], pixels / 255, atol=1e-6)
 
 
-def test_transparent_pixels_are_black(tmp_path, pixels):
-    clear = np.full((8, 8, 4), 255, np.uint8)
-    clear[:4, :, 3] = 0
+def test_transparent_pixels_are_white_as_in_a_folder(tmp_path, pixels):
+    clear = np.zeros((8, 8, 4), np.uint8)
+    clear[4:, :, 3] = 255
     for name, mode in (("a", "RGBA"), ("b", "LA"), ("c", "P")):
         picture = Image.fromarray(clear).convert(mode)
         path = tmp_path / f"{name}.png"
         picture.save(path, **({"transparency": picture.getpixel((0, 0))} if mode == "P" else {}))
         read = read_image(path, (3, 8, 8))
-        assert read[:, :4].max() == 0.0
-        assert mode == "P" or read[:, 4:].min() == 1.0
+        assert read[:, :4].min() == 1.0
+        assert mode == "P" or read[:, 4:].max() == 0.0
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK", "YCbCr"])

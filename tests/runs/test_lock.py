@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from unweave.errors import UserError
-from unweave.runs.lock import lock
+from unweave.runs.lock import allow_locks, lock
 
 HOLD = "import sys, time; from pathlib import Path; from unweave.runs.lock import lock\n"
 HOLD += "with lock(Path(sys.argv[1])):\n    print('held', flush=True); time.sleep(60)"
@@ -49,3 +49,13 @@ def test_the_lock_is_released_at_the_end_of_the_block_and_on_errors(tmp_path):
         raise KeyError
     with lock(tmp_path / ".lock", busy), pytest.raises(UserError), lock(tmp_path / ".lock", busy):
         pass
+
+
+@pytest.mark.parametrize(("hard", "held"), [(100_000, 2000), (1024, 512)])
+def test_the_limit_of_open_files_is_raised_for_many_locks(monkeypatch, hard, held):
+    resource = pytest.importorskip("resource")
+    stored = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (256, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: stored.append(limits))
+    assert allow_locks(2000) == held
+    assert stored == [(min(2512, hard), hard)]

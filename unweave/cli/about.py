@@ -4,10 +4,9 @@ import inspect
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from unweave.cli import out_console
+from unweave.cli import bold, out_console
 from unweave.errors import check_choice
 
 
@@ -16,7 +15,7 @@ def list_(what: Annotated[str, typer.Argument(help="methods, metrics, data or su
     check_choice("list argument", what, ("methods", "metrics", "data", "supervision"))
     table = Table(what, "", show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, about in _descriptions(what):
-        table.add_row(f"[bold]{escape(name)}[/bold]", escape(about))
+        table.add_row(bold(name), about)
     out_console.print(table)
 
 
@@ -44,8 +43,8 @@ def info(method: Annotated[str, typer.Argument(help="name of a method; see: unwe
     from unweave.methods.semi_supervised import accepts_label_term
 
     cls = METHODS[check_choice("method", method, METHODS)]
-    out_console.print(f"[bold]{method}[/bold]  {cls.__doc__}\n{cls.paper}\n", highlight=False)
-    out_console.print("It minimises\n  " + cls.equation + "\n", markup=False, highlight=False)
+    out_console.print(bold(method) + f"  {cls.__doc__}\n{cls.paper}\n")
+    out_console.print("It minimises\n  " + cls.equation + "\n")
     table = Table("--set", "default", "published", "meaning", box=None, padding=(0, 2, 0, 0))
     (static, traced), meaning = all_settings(cls), setting_help(cls)
     for name, param in traced.items():
@@ -55,7 +54,7 @@ def info(method: Annotated[str, typer.Argument(help="name of a method; see: unwe
     out_console.print(table)
     if cls.example_supervision:
         example = f'unweave train {method} --data rooms --supervision "{cls.example_supervision}"'
-        out_console.print(f"\nExample: {example}", markup=False, highlight=False, soft_wrap=True)
+        out_console.print(f"\nExample: {example}")
     if accepts_label_term(cls):
         more = "--supervision 'labels(n=100)' --set semi_supervised=xent (or l2, cov) --set gamma_sup=4"
-        out_console.print(f"\nWith a few labels: {more}", highlight=False, soft_wrap=True)
+        out_console.print(f"\nWith a few labels: {more}")

@@ -1,16 +1,14 @@
 """The commands `unweave data`, and the data options of `unweave train`."""
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from unweave.cli import error_console, out_console
+from unweave.cli import bold, error_console, out_console, shell_quote
 from unweave.errors import invalid
 
 app = typer.Typer(help="List data sets, and inspect your own.", no_args_is_help=True)
@@ -29,19 +27,20 @@ def open_data(text: str, quiet: bool = False, supervision: str = "", **options: 
     If quiet, print warnings only.
     """
     from unweave.data import explain, load_data
-    from unweave.data.user.inspection import data_summary, skipped_files
+    from unweave.data.user.inspection import data_summary, image_warnings, skipped_files
 
     data = load_data(text, **{name: value for name, value in options.items() if value is not None})
     lines = data_summary(data) + ([explain(supervision, data)] if supervision else [])
-    for line in [f"warning: {line}" for line in skipped_files(data)] if quiet else lines:
-        error_console.print(escape(line))
+    warnings = skipped_files(data) if quiet else []
+    for line in [*([] if quiet else lines), *(f"warning: {line}" for line in [*warnings, *image_warnings(data)])]:
+        error_console.print(line)
     return data
 
 
 def print_label_notes(supervision: Any, data: Any, quiet: bool) -> None:
     """Print how labels are made from factors if that may not be intended; if quiet, as warnings."""
     for line in supervision.warnings(data):
-        error_console.print(escape(f"warning: {line}" if quiet else line))
+        error_console.print(f"warning: {line}" if quiet else line)
 
 
 def supervision_from_files(supervision: str | None, pairs: Path | None, groups: Path | None) -> str | None:
@@ -68,6 +67,7 @@ def inspect_(
     """Describe and draw the data, how they are preprocessed, and each file that cannot be used."""
     from unweave.data import load_data
     from unweave.data.user.inspection import describe
+    from unweave.data.user.wording import printable
     from unweave.report.contact_sheet import save_sheets
 
     given = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
@@ -75,14 +75,14 @@ def inspect_(
     data = load_data(path, **options)
     made = save_sheets(data, out or Path(f"inspect-{Path(path).stem or 'data'}"), path)
     for section in describe(data):
-        out_console.print(f"[bold]{escape(section.heading)}[/bold]", highlight=False, soft_wrap=True)
+        out_console.print(bold(section.heading))
         _print_rows(section.rows)
-    out_console.print("[bold]Drawn[/bold]", highlight=False)
-    _print_rows([(str(file),) for file in made])
+    out_console.print(bold("Drawn"))
+    _print_rows([(printable(str(file)),) for file in made])
     words = ["unweave", "train", "ml_vae" if groups else "beta_vae", "--data", path]
     words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    out_console.print("[bold]Train on it[/bold]", highlight=False)
-    _print_rows([(shlex.join(words),)])
+    out_console.print(bold("Train on it"))
+    _print_rows([(" ".join(map(shell_quote, map(printable, words))),)])
 
 
 def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
@@ -90,12 +90,12 @@ def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for row in rows:
         if len(row) > 1:
-            table.add_row(*map(escape, row))
+            table.add_row(*row)
     if table.row_count:
-        out_console.print(Padding(table, (0, 0, 0, 2)), highlight=False)
+        out_console.print(Padding(table, (0, 0, 0, 2)))
     for row in rows:
         if len(row) == 1:
-            out_console.print(f"  {escape(row[0])}", highlight=False, soft_wrap=True)
+            out_console.print(f"  {row[0]}")
     out_console.print()
 
 
@@ -107,12 +107,10 @@ def list_() -> None:
 
     table = Table("name", "what it is", "download", "licence", box=None, padding=(0, 2, 0, 0))
     for name, entry in catalogue().items():
-        table.add_row(f"[bold]{name}[/bold]", escape(entry.about), entry.download, entry.licence)
+        table.add_row(bold(name), entry.about, entry.download, entry.licence)
     out_console.print(table)
-    out_console.print("\n[bold]Your own data[/bold]: pass a path instead of a name", highlight=False)
+    out_console.print("\n", bold("Your own data"), ": pass a path instead of a name", sep="")
     _print_rows(
         [("folder", "image files of any size, in sub-folders too")] + [(", ".join(f.suffixes), f.help) for f in FORMATS]
     )
-    out_console.print(
-        "Inspect it first: unweave data inspect PATH [--factors table.csv]", highlight=False, markup=False
-    )
+    out_console.print("Inspect it first: unweave data inspect PATH [--factors table.csv]")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from unweave.cli import out_console
+from unweave.cli import bold, out_console
 from unweave.cli.progress import progress_observer, same_command_resumes
 from unweave.config import read_config
 from unweave.errors import invalid
@@ -27,7 +27,8 @@ def run_demo(out: Path, seed: int, quick: bool) -> None:
     out_console.print(
         "Two models are trained on the same 737,280 images. One gets single images, the other pairs that differ in "
         "one factor, without knowing which. With pairs, the latents match the factors for nearly every seed; "
-        "with single images, this depends on the seed."
+        "with single images, this depends on the seed.",
+        soft_wrap=False,
     )
     models = []
     for method, batch in RUNS:
@@ -37,9 +38,9 @@ def run_demo(out: Path, seed: int, quick: bool) -> None:
     for model in models:
         scores = evaluate(model).scores
         line = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
-        out_console.print(f"[bold]{model.config.method}[/bold]: {line}")
+        out_console.print(bold(model.config.method) + f": {line}")
     made = report(models, out / "report.html")
-    out_console.print(f"\nThe report: [bold]{made.resolve()}[/bold]. Open it in a browser.")
+    out_console.print("\nThe report:", bold(made.resolve()) + ". Open it in a browser.")
 
 
 def _trained(method: str, path: Path, settings: dict[str, Any], observe: ProgressCallback) -> TrainedModel:

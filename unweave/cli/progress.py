@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
+from unweave.cli import PlainConsole
 from unweave.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -31,14 +31,16 @@ def same_command_resumes() -> Iterator[None]:
 @contextmanager
 def progress_observer(quiet: bool = False, label: str = "") -> Iterator[ProgressCallback]:
     """Yield an observer for `train` that draws a progress bar, or prints plain lines if there is no terminal."""
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if quiet:
         yield lambda progress: None
     elif not console.is_terminal:
         yield _lines(console, lambda r: (f"{label or r.stage} {r.step}/{r.steps}  {_state(r)}", r.step / r.steps))
     else:
-        text = TextColumn("{task.fields[text]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-        columns = [TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), text]
+        text = TextColumn(
+            "{task.fields[text]}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        )
+        columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn(), text]
         with Progress(*columns, console=console, expand=True) as bar:
             tasks: dict[str, TaskID] = {}
 
@@ -53,7 +55,7 @@ def progress_observer(quiet: bool = False, label: str = "") -> Iterator[Progress
 @contextmanager
 def sweep_progress_observer(quiet: bool = False) -> Iterator[ProgressCallback]:
     """Yield an observer for many runs: runs finished, model-steps per second, time left."""
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if quiet:
         yield lambda progress: None
     elif not console.is_terminal:
@@ -61,8 +63,8 @@ def sweep_progress_observer(quiet: bool = False) -> Iterator[ProgressCallback]:
             console, lambda r: (f"{_runs(r)}, {100 * r.done // r.total} %  {_fleet_rate(r)}", r.done / r.total)
         )
     else:
-        columns = [TextColumn("{task.fields[runs]}"), BarColumn(), TextColumn("{task.percentage:.0f} %")]
-        with Progress(*columns, TextColumn("{task.fields[rate]}"), console=console) as bar:
+        columns = [TextColumn("{task.fields[runs]}", markup=False), BarColumn(), TextColumn("{task.percentage:.0f} %")]
+        with Progress(*columns, TextColumn("{task.fields[rate]}", markup=False), console=console) as bar:
             task = bar.add_task("", total=1, runs="preparing", rate="")
 
             def observe(progress: TrainingProgress) -> None:
@@ -72,7 +74,7 @@ def sweep_progress_observer(quiet: bool = False) -> Iterator[ProgressCallback]:
             yield observe
 
 
-def _lines(console: Console, describe: Callable[[TrainingProgress], tuple[str, float]]) -> ProgressCallback:
+def _lines(console: PlainConsole, describe: Callable[[TrainingProgress], tuple[str, float]]) -> ProgressCallback:
     """Return an observer that prints a line per tenth of the training; `describe` returns it and the share done."""
     last: object = None
 
@@ -81,7 +83,7 @@ def _lines(console: Console, describe: Callable[[TrainingProgress], tuple[str, f
         line, share = describe(progress)
         if (current := progress.message or int(10 * share)) != last:
             last = current
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(line)
 
     return observe
 

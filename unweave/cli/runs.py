@@ -1,14 +1,21 @@
 """The commands that use trained runs: evaluate, report, compare, encode, predict and export."""
 
+from __future__ import annotations
+
+import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from unweave.cli import error_console, out_console
-from unweave.errors import invalid
+from unweave.cli import bold, error_console, out_console, printable, shell_quote
+from unweave.errors import UserError, UserNotice, invalid, to_integer
+
+if TYPE_CHECKING:
+    from unweave.runs import RunFolder
 
 DeviceOption = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps")]
 DataOption = Annotated[Path | None, typer.Option(help="new location of the run's own data, if they were moved")]
@@ -44,28 +51,29 @@ def evaluate(
                 raise invalid(name, str(value), f"left out for arrays, as in '{source}'")
         result, beside = evaluate_npz(source, **options), source.with_suffix(".scores")
     else:
-        if rows not in (None, "all") and not (str(rows).isdecimal() and int(str(rows)) >= 2):
+        count = None if rows == "all" else to_integer(rows or 10_000) or 0
+        if count is not None and count < 2:
             raise invalid("rows", rows, "an integer >= 2, or all")
-        run, count = _open_run(source, data, factors, device), None if rows == "all" else int(rows or 10_000)
+        run = _open_run(source, data, factors, device)
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
     folder = write_scores(result, out or beside, source)
-    table = Table("score", "value", "95 %", "meaning and definition", title=title, title_justify="left")
+    table = Table("score", "value", "95 %", "meaning and definition", title=printable(title), title_justify="left")
     for row in score_rows(result):
-        table.add_row(*row)
+        table.add_row(*row[:3], Text.assemble(row[3], "\n", (row[4], "dim")))
     if not result.intervals:
         table.columns.pop(2)
     out_console.print(table)
     for name, why in result.skipped.items():
-        out_console.print(f"{name} is left out: {why}.", style="dim", highlight=False)
-    out_console.print(f"[bold]{folder}[/bold]: scores.json and heatmap.png.")
+        out_console.print(f"{name} is left out: {why}.", style="dim")
+    out_console.print(bold(folder) + ": scores.json and heatmap.png.")
 
 
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
-    from unweave.model import checkpoint_step, load, relocated_data
+    from unweave.model import checkpoint_step, data_change, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -73,7 +81,17 @@ def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -
         steps = read_config(folder).steps
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = relocated_data(run, data, factors)
+    if moved is not None and (change := data_change(folder, read_config(folder), moved)):
+        warnings.warn(f"the {change}", UserNotice, stacklevel=2)
     return run if moved is None else load(run, device=device, data=moved)
+
+
+def _load_run(run: str | Path, data: Path | None, factors: Path | None, device: str) -> Any:
+    """Return the run, loaded with its data."""
+    from unweave.model import TrainedModel, load
+
+    opened = _open_run(Path(run), data, factors, device)
+    return opened if isinstance(opened, TrainedModel) else load(opened, device=device)
 
 
 def _parse_metrics(metrics: str) -> str | list[str]:
@@ -92,17 +110,22 @@ def report(
     import webbrowser
 
     from unweave.config.devices import find_device
-    from unweave.evaluation.compare import find_runs
+    from unweave.evaluation.compare import find_runs, open_runs
+    from unweave.model import load_weights
     from unweave.report import report as write_report
+    from unweave.runs import CHECKPOINT, WEIGHTS
 
     device = find_device(device)
-    each = [inside for run in runs for inside in (find_runs([run]) if run.is_dir() else [run])]
-    made = write_report([_open_run(run, data, factors, device) for run in each], out, device=device)
+    for folder in _named_runs(runs):
+        if not folder.has(WEIGHTS) and not folder.has(CHECKPOINT):
+            load_weights(folder)  # raises
+    opened_runs = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device))
+    made = write_report(opened_runs, out, device=device)
     opened = False
     if open:
         with suppress(webbrowser.Error, OSError):  # a browser that cannot be started
             opened = webbrowser.open(made.resolve().as_uri())
-    out_console.print(f"[bold]{made}[/bold] is written; {'it is open' if opened else 'open it'} in a browser.")
+    out_console.print(bold(made) + f" is written; {'it is open' if opened else 'open it'} in a browser.")
     if open and not opened:
         out_console.print("--open: no browser could be opened here.")
 
@@ -117,21 +140,46 @@ def compare(
     device: DeviceOption = "auto",
 ) -> None:
     """Score many runs and compare them: a table, scores.csv and an HTML page."""
-    from unweave.cli.sweep import show
+    from unweave.cli.sweep import check_scored, show
     from unweave.config.devices import find_device
-    from unweave.evaluation.compare import find_runs, score_runs, unfinished_runs
+    from unweave.evaluation.compare import find_runs, open_runs, score_runs
+    from unweave.runs import RunFolder
 
     if out.exists() and not out.is_dir():
         raise invalid("out", str(out), "a folder")
-    folders = find_runs(runs)
-    if left := unfinished_runs(folders):
-        hint = f"{len(left)} of {len(folders)} are not; continue with: unweave train --resume {left[0]}"
-        raise invalid("run", str(left[0]), "a finished run", hint=hint)
+    for folder in _named_runs(runs):
+        if not folder.finished:
+            hint = f"continue it with: unweave train --resume {shell_quote(folder.path)}"
+            raise invalid("run", str(folder.path), "a finished run", hint=hint)
     device = find_device(device)
-    opened = [_open_run(run, data, factors, device) for run in folders]
+
+    def load_finished(path: str | Path) -> Any:
+        if RunFolder(path).finished:
+            return _load_run(path, data, factors, device)
+        resume = f"unweave train --resume {shell_quote(path)}"
+        raise UserError(f"run '{path}' is unfinished: it was stopped, or it diverged; continue it with: {resume}")
+
+    opened = open_runs(find_runs(runs), load_finished)
     frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
+    check_scored(frame)
     out.mkdir(parents=True, exist_ok=True)
     show(frame, out)
+
+
+def _named_runs(paths: list[Path]) -> list[RunFolder]:
+    """Return the runs among these paths; for each folder of runs, name those that a stopped sweep did not create."""
+    from unweave.runs import RunFolder
+    from unweave.runs.manifest import missing_runs
+
+    named = []
+    for path in paths:
+        if (path / "config.json").is_file():
+            named.append(RunFolder(path))
+        elif missing := missing_runs(path):
+            runs = f"'{missing[0]}'" + (f" and {len(missing) - 1} other runs" if len(missing) > 1 else "")
+            resume = f"unweave train --resume {shell_quote(path)}"
+            error_console.print(f"sweep '{path}' was stopped before it created {runs}; continue it with: {resume}")
+    return named
 
 
 def encode(
@@ -144,7 +192,7 @@ def encode(
     from unweave.model import load
 
     count = encode_files(load(run, with_data=False), images, out)
-    out_console.print(f"[bold]{out}[/bold]: codes of {count} images.")
+    out_console.print(bold(out) + f": codes of {count} images.")
 
 
 def predict(
@@ -176,10 +224,11 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    write_files(out, {out: frame.to_csv(index=False, float_format="%.4f").encode()})
+    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
+    write_files(out, {out: content})
     for line in accuracy_lines(frame):
-        out_console.print(line, highlight=False, soft_wrap=True)
-    out_console.print(f"[bold]{out}[/bold]: classes of {len(frame)} observations.")
+        out_console.print(line)
+    out_console.print(bold(out) + f": classes of {len(frame)} observations.")
 
 
 def export(
@@ -193,4 +242,4 @@ def export(
 
     trained = load(run, with_data=False)
     made = write_export(trained, out or run / f"encoder.{'onnx' if format == 'onnx' else 'pt2'}", format)
-    out_console.print(f"[bold]{made}[/bold]: images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")
+    out_console.print(bold(made) + f": images [N, {', '.join(map(str, trained.data.shape))}] in 0..1 -> codes.")

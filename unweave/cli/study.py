@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from unweave.cli import out_console
+from unweave.cli import bold, out_console
 from unweave.errors import check_choice, invalid
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def list_() -> None:
 
     table = Table("study", "question", "quick", "full", "published", box=None, padding=(0, 2, 0, 0))
     for name, study in STUDIES.items():
-        question = f"{escape(study.question)}\n[dim]{escape(study.paper)}[/dim]"
+        question = Text.assemble(study.question, "\n", (study.paper, "dim"))
         counts = [f"{len(study.runs(scale))} runs" for scale in ("quick", "full")]
-        table.add_row(f"[bold]{name}[/bold]", question, *counts, f"{len(study.published)} numbers")
+        table.add_row(bold(name), question, *counts, f"{len(study.published)} numbers")
     out_console.print(table)
 
 
@@ -135,13 +135,13 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
         rows = [[*row[:3], row[3].partition(" (")[0], *row[4:-1]] for row in tables["comparison"]]
         out_console.print(_rich(tables["comparison_headers"][:-1], rows, "compared with published numbers"))
     for note in tables["notes"]:
-        out_console.print(escape(note), style="dim", highlight=False)
+        out_console.print(note, style="dim")
     root.mkdir(parents=True, exist_ok=True)
     write_atomic(root / "table.csv", long_table(study, frame).to_csv(index=False).encode())
     write_atomic(root / "table.md", markdown(tables).encode())
     plots = {score: [StripRow(*row) for row in rows] for score, rows in strips(study, frame).items()}
     study_page(tables, plots, root / "table.html")
-    out_console.print(f"[bold]{root}[/bold]: table.csv, table.md and [bold]table.html[/bold]; open it in a browser.")
+    out_console.print(bold(root) + ": table.csv, table.md and " + bold("table.html") + "; open it in a browser.")
 
 
 def _rich(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str, widest: int | None = None) -> Table:
@@ -150,5 +150,5 @@ def _rich(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str, wid
     for header in headers:
         table.add_column(header, overflow="fold", max_width=None if header == "row" else widest)
     for row in rows:
-        table.add_row(*(escape(cell.replace(" – ", "–")) for cell in row))
+        table.add_row(*(cell.replace(" – ", "–") for cell in row))
     return table

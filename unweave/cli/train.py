@@ -1,14 +1,12 @@
 """The command `unweave train`. Its options are the fields of `RunConfig`, and those below that are about files."""
 
 import inspect
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
-from unweave.cli import out_console
+from unweave.cli import bold, out_console, shell_quote
 from unweave.cli.data import (
     ChannelsOption,
     FactorsOption,
@@ -124,13 +122,13 @@ def _finish(trained: Any) -> None:
     path = trained.folder.path
     save_samples(trained)
     if trained.representation.encode is None:
-        out_console.print(f"[bold]{path}[/bold] is trained.", soft_wrap=True)
+        out_console.print(bold(path) + " is trained.")
         return
-    out_console.print(f"[bold]{path}[/bold] is trained. Next:", soft_wrap=True)
-    quoted = escape(shlex.quote(str(path)))
-    out_console.print(f"  unweave evaluate {quoted}\n  unweave report {quoted} -o report.html", soft_wrap=True)
+    out_console.print(bold(path) + " is trained. Next:")
+    quoted = shell_quote(path)
+    out_console.print(f"  unweave evaluate {quoted}\n  unweave report {quoted} -o report.html")
     if trained.representation.classify is not None:
-        out_console.print(f"  unweave predict {quoted} -o predicted.csv", soft_wrap=True)
+        out_console.print(f"  unweave predict {quoted} -o predicted.csv")
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def find_device(device: str, precision: str = "float32") -> str:
     usable = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
         device = "cuda" if usable["cuda"] else "cpu"
-    if not re.fullmatch(r"cpu|cuda(:\d+)?|mps", str(device)):
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,4})?|mps", str(device)):
         raise invalid("device", device, "auto, cpu, cuda, cuda:N or mps")
     kind, _, index = device.partition(":")
     if not usable[kind] or (index and int(index) >= torch.cuda.device_count()):

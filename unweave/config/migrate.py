@@ -11,6 +11,8 @@ from unweave.runs import current_name
 def migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a config.json of any version in the current format."""
     config = dict(stored)
+    if isinstance(config.get("data_options"), Mapping):
+        config["data_options"] = _array_rules(config.get("data"), config["data_options"])
     if config.get("format", 1) >= 2:
         return config
     config["init"] = config.pop("start", config.pop("init", "glorot"))
@@ -24,6 +26,15 @@ def migrate(stored: Mapping[str, Any]) -> dict[str, Any]:
     config["notices"] = config.pop("left_out", [])
     config["data_options"] = _rename_factor_types(config["data_options"])
     return config
+
+
+def _array_rules(name: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the version of the rules by which arrays were read if it is not stored; also in the texts of views."""
+    rules: dict[str, Any] = {"rules": 1} if name == "arrays" and "path" in options and "rules" not in options else {}
+    text = options.get("data")
+    if isinstance(text, str) and "rules=" not in text:
+        rules = {"data": re.sub(r"\barrays\((?=path=)", "arrays(rules=1, ", text)}
+    return {**options, **rules}
 
 
 def _rename_factor_types(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from unweave.config.optimizers import parse_rate
 from unweave.config.settings import check_bounds, format_value
-from unweave.errors import UserError, check_choice, check_integer, invalid, use_current_names
+from unweave.errors import UserError, check_choice, check_integer, invalid, to_integer, to_number, use_current_names
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -29,7 +30,9 @@ FORMAT = 2  # of config.json; see migrate.py for older ones
 ENGINES = ("auto", "loop", "compiled", "graph")
 PRECISIONS = ("float32", "tf32", "bf16")
 OPTIMIZERS = ("adam", "sgd")
+_LOCATIONS = ("path", "factors", "fingerprint")  # options of data that do not change them if their digest is known
 MAX_COUNT = 10**9  # number of steps, or batch size
+MAX_SEED = 2**62 - 1
 
 
 class Option(NamedTuple):
@@ -68,19 +71,19 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def _clip(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, str) or (number := to_number(value)) is None:
         raise invalid(name, value, "a number >= 0")
-    return float(check_bounds(name, float(value), 0.0))  # type: ignore[arg-type]
+    return float(check_bounds(name, number, 0.0))  # type: ignore[arg-type]
 
 
 def checkpoint_interval(name: str, value: Any) -> int | str:
     """Check "30s" (seconds) or an integer (steps); integers may come as text from the command line."""
-    text = str(value).strip()
+    number = to_number(value.strip()[:-1]) if isinstance(value, str) and value.strip().endswith("s") else None
+    if number is not None and number >= 0:
+        return f"{format_value(number)}s"
     try:
-        if text.endswith("s"):
-            return f"{format_value(check_bounds(name, float(text[:-1]), 0.0))}s"
-        return check_integer(name, int(text) if isinstance(value, str) else value, 1)
-    except ValueError:
+        return check_integer(name, to_integer(value) if isinstance(value, str) else value, 1)
+    except UserError:
         raise invalid(name, value, "a number of steps such as 500, or of seconds such as 30s") from None
 
 
@@ -102,7 +105,7 @@ class RunConfig:
     )
     batch: int = option(64, "observations, pairs or groups per step", check=integer(2, MAX_COUNT), repeat=True)
     seed: int = option(
-        0, "seed of all random numbers", check=integer(0, 2**62 - 1), shared=None, compared=False, repeat=True
+        0, "seed of all random numbers", check=integer(0, MAX_SEED), shared=None, compared=False, repeat=True
     )
     lr: float | str | tuple | None = option(
         None,
@@ -148,6 +151,7 @@ class RunConfig:
     created: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)  # about the user's own data, for the record
+    data_digest: str = ""  # `Dataset.digest` of the data; "" in runs of older versions
 
     def __getitem__(self, name: str) -> Any:
         """Return a field; the configuration of a run was a dict in earlier versions."""
@@ -184,10 +188,22 @@ class RunConfig:
         """Return a text that is equal for runs whose models and data have the same form."""
         return _text([self.method, self.arguments, self.data, self.data_options])
 
+    def data_key(self) -> str:
+        """Return a text that is equal for runs on the same data: the whole call, and the digest if there is one."""
+        return data_key(self.data_text(), self.data_digest)
+
+    def setting_key(self) -> str:
+        """Return a text that is equal for runs which are seeds of one setting: only such runs may be averaged."""
+        return _text([self.method, self.data_key(), self.steps, self.compared_settings(), self.optimizers])
+
     def difference(self, other: RunConfig) -> str:
-        """Return the name of the first field that makes the other configuration a different run, or ""."""
-        ours, theirs = (json.loads(json.dumps(config.to_json())) for config in (self, other))
-        free = {"device", "created", "versions", "notices", *(n for n, o in OPTIONS.items() if not o.identity)}
+        """Return the name of the first field that makes the other configuration a different run, or "".
+
+        The content of the data is compared by `check_data` of unweave.model.
+        """
+        ours, theirs = (_without_fingerprint(json.loads(json.dumps(config.to_json()))) for config in (self, other))
+        free = {"device", "created", "versions", "notices", "data_digest"}
+        free |= {name for name, declared in OPTIONS.items() if not declared.identity}
         return next((name for name in ours if name not in free and ours[name] != theirs[name]), "")
 
     def compared_settings(self) -> dict[str, Any]:
@@ -243,6 +259,21 @@ OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(RunCo
 ALIASES = {declared.alias: name for name, declared in OPTIONS.items() if declared.alias}
 
 
+def data_key(call: str, digest: str) -> str:
+    """Return a text that is equal for the same data: the whole call, and the digest if there is one.
+
+    With a digest of all observations it does not matter where the data are stored.
+    """
+    from unweave.data.callspec import call_text, parse_call
+
+    if not digest or digest.endswith("-sampled"):
+        return _text([call, digest])
+    with suppress(UserError):  # a data set of the user's own, with another kind of name
+        name, options = parse_call(call)
+        call = call_text(name, {n: v for n, v in options.items() if n not in _LOCATIONS})
+    return _text([call, digest])
+
+
 def option_default(name: str) -> Any:
     return RunConfig.__dataclass_fields__[name].default
 
@@ -281,6 +312,14 @@ def read_config(folder: RunFolder) -> RunConfig:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         message = f"run '{folder.path}' is damaged: config.json does not describe a run"
         raise UserError(message, argument="run", value=str(folder.path)) from error
+
+
+def _without_fingerprint(config: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fingerprint that older versions stored in the options of the data, also in the text of a view."""
+    options = {name: value for name, value in config["data_options"].items() if name != "fingerprint"}
+    if isinstance(options.get("data"), str):
+        options["data"] = re.sub(r", fingerprint=\\?'[^']*'", "", options["data"])
+    return config | {"data_options": options}
 
 
 def _tuples(value: Any) -> Any:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from unweave.errors import check_choice, invalid, use_current_names
+from unweave.errors import check_choice, invalid, to_number, use_current_names
 
 if TYPE_CHECKING:
     import inspect
@@ -16,7 +15,9 @@ if TYPE_CHECKING:
     from unweave.contract import HyperParam, Method
 
 Value = float | tuple[float, float, float, float]
-SCHEDULE = "a number or linear(start, end, steps[, begin])"
+SCHEDULE = "a finite number or linear(start, end, steps[, begin]) with steps >= 1"
+MAX_FLOAT = 3.4e38  # settings are float32 in training; larger numbers would be infinite
+MAX_INTEGER = 10**9
 OLD_SETTINGS = {  # earlier names, accepted but not shown
     "critic_width": "discriminator_width",
     "critic_depth": "discriminator_depth",
@@ -27,25 +28,20 @@ OLD_SETTINGS = {  # earlier names, accepted but not shown
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
-def parse_schedule(name: str, text: Any) -> Value:
+def parse_schedule(name: str, value: Any) -> Value:
     """Parse a number, or a linear schedule `linear(start, end, steps[, begin])` over the training steps."""
-    parts = text if isinstance(text, tuple | list) else ()
-    if len(parts) == 4 and all(isinstance(v, Real) for v in parts) and parts[2] > 0:
-        return tuple(float(v) for v in parts)  # type: ignore[return-value]
-    if isinstance(text, bool):
-        raise invalid(name, text, SCHEDULE)
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        pass
-    if match := re.fullmatch(r"linear\(([^()]*)\)", str(text).strip()):
-        try:
-            values = [float(part) for part in match[1].split(",")]
-        except ValueError:
-            values = []
-        if len(values) in (3, 4) and values[2] > 0:
-            return (values[0], values[1], values[2], values[3] if len(values) == 4 else 0.0)
-    raise invalid(name, text, SCHEDULE)
+    match = re.fullmatch(r"linear\(([^()]*)\)", value.strip()) if isinstance(value, str) else None
+    if match is None and not isinstance(value, tuple | list):
+        if (number := to_number(value)) is not None:
+            return number
+        raise invalid(name, value, SCHEDULE)
+    numbers = list(map(to_number, match[1].split(",") if match else value))
+    numbers += [0.0] * (match is not None and len(numbers) == 3)
+    if len(numbers) == 4 and None not in numbers:
+        start, end, steps, begin = (number or 0.0 for number in numbers)
+        if 1 <= steps <= MAX_FLOAT and abs(begin) <= MAX_FLOAT:
+            return (start, end, steps, begin)
+    raise invalid(name, value, SCHEDULE)
 
 
 def format_value(value: Any) -> str:
@@ -60,9 +56,10 @@ def format_value(value: Any) -> str:
 
 
 def check_bounds(name: str, value: Value, low: float, high: float = math.inf) -> Value:
-    """Return the value; raise unless it is finite and in `low`..`high` along its whole schedule."""
+    """Return the value; raise unless it is a number in `low`..`high` along its whole schedule, also in float32."""
     for end in value[:2] if isinstance(value, tuple) else (value,):
-        if not (low <= end <= high) or math.isinf(end):
+        if not (low <= end <= high) or abs(end) > MAX_FLOAT:
+            low, high = max(low, -MAX_FLOAT), MAX_FLOAT if MAX_FLOAT < end < math.inf else high
             wanted = f"a number >= {low:g}" if high == math.inf else f"a number from {low:g} to {high:g}"
             raise invalid(name, end, wanted)
     return value
@@ -75,12 +72,14 @@ def _static(name: str, value: Any, parameter: inspect.Parameter) -> Any:
         if text.lower() not in _BOOLEANS:
             raise invalid(name, value, "true or false")
         return _BOOLEANS[text.lower()]
-    try:
-        if kind is int and float(text) != int(float(text)):
-            raise ValueError
-        return kind(float(text)) if kind is int else kind(text)
-    except (ValueError, OverflowError):
-        raise invalid(name, value, {int: "an integer", float: "a number"}.get(kind, "text")) from None
+    if kind not in (int, float):
+        return kind(text)
+    number = to_number(value)
+    if number is None or (kind is int and not number.is_integer()):
+        raise invalid(name, value, "an integer" if kind is int else "a finite number")
+    if abs(number) > (largest := MAX_INTEGER if kind is int else MAX_FLOAT):
+        raise invalid(name, value, f"at most {largest:g}" if number > 0 else f"at least {-largest:g}")
+    return kind(number)
 
 
 def all_settings(

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from unweave.errors import invalid
+from unweave.errors import invalid, to_number
 
 
 def parse_call(text: str, argument: str = "data") -> tuple[str, dict[str, Any]]:
@@ -30,6 +30,8 @@ def parse_call(text: str, argument: str = "data") -> tuple[str, dict[str, Any]]:
             raise invalid_text from None
         if keyword.arg is None or keyword.arg in options:
             raise invalid_text
+        if isinstance(value, float) and to_number(value) is None:  # such as 1e999
+            raise invalid(keyword.arg, value, "a finite number", context=f"{argument} {text!r}")
         options[keyword.arg] = value
     return tree.func.id, options
 

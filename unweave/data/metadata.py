@@ -25,7 +25,7 @@ class DatasetMetadata(Dataset):
         info: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in stored["data"].items()}
         self.data_info = DataInfo(**info)
         self.shape, self.size = self.data_info.shape, self.data_info.size
-        self.preprocessing = None if stored["pictures"] is None else Preprocessing(**stored["pictures"])
+        self.preprocessing = _preprocessing(stored["pictures"])
         self.label_mappings = []
         for mapping in stored["labels"]:
             classes = dict(zip(mapping["values"], mapping["classes"], strict=True))
@@ -35,6 +35,13 @@ class DatasetMetadata(Dataset):
     def images(self, index_B: Tensor) -> Tensor:
         message = f"data {self.name!r} were not read, only the model of the run; load the run with its data"
         raise UserError(message, argument="data", value=self.name, accepted="the data of the run")
+
+
+def _preprocessing(stored: Mapping[str, Any] | None) -> Preprocessing | None:
+    if stored is None:
+        return None
+    size = stored["size"]
+    return Preprocessing(**{**stored, "size": tuple(size) if isinstance(size, list) else size})
 
 
 def dataset_metadata(data: Dataset, supervision: Supervision, seed: int) -> dict[str, Any]:
@@ -47,7 +54,7 @@ def dataset_metadata(data: Dataset, supervision: Supervision, seed: int) -> dict
             {
                 "factor": mapping.factor,
                 "size": mapping.size,
-                "values": [value if isinstance(value, str) else float(value) for value in mapping.classes],
+                "values": [value if isinstance(value, str | int) else float(value) for value in mapping.classes],
                 "classes": list(mapping.classes.values()),
                 "spans": mapping.spans,
             }

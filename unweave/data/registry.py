@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from unweave.data.callspec import parse_call
+from unweave.data.callspec import call_text, parse_call
 from unweave.data.dataset import Dataset
+from unweave.data.option_types import check_options
 from unweave.data.published import FILES
 from unweave.data.published.digits import Digits
 from unweave.data.synthetic.backgrounds import ColourSprites, NoisySprites, TexturedSprites
@@ -14,7 +15,7 @@ from unweave.data.synthetic.rooms import Rooms
 from unweave.data.synthetic.sprites import Sprites
 from unweave.data.user.readers import USER_DATASETS, open_user_data
 from unweave.data.views import VIEWS
-from unweave.errors import UserError, check_choice, invalid, use_current_names
+from unweave.errors import UserError, check_choice, invalid, is_out_of_memory, use_current_names
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "sprites": Sprites,
@@ -115,6 +116,13 @@ def _construct(name: str, options: dict[str, object]) -> Dataset:
         if option not in options and parameter.default is inspect.Parameter.empty:
             message = f"data {name!r}: option {option!r} is missing; write {name}({option}=...)"
             raise UserError(message, argument=option, accepted=f"{name}({option}=...)")
+    options = check_options(constructor, options, f"data {name!r}", skip=("data",) if name in VIEWS else ())
     if name in VIEWS:
         options = {**options, "data": load_data(options["data"])}
-    return constructor(**options)  # type: ignore[arg-type]
+    try:
+        return constructor(**options)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        accepted = "of a smaller size, because the memory does not suffice"
+        raise invalid("data", call_text(name, options), accepted) from error

@@ -40,7 +40,7 @@ class UsedLabels:
     Parameters
     ----------
     source : call of the original data set; "" if there is none, as for arrays in memory
-    content : digest of its images; "" if it is not known
+    content : digest of its images
     origin_index_M : index of each labelled observation in the original data set
     known_ML : whether the label of each factor is known
     digests : returns the hashes [V, M] of the images, which may have been rounded in several ways since
@@ -61,13 +61,10 @@ class UsedLabels:
     def digests_VM(self) -> np.ndarray:
         return self._digests()
 
-    def find(self, data: Dataset, run_data: Dataset) -> np.ndarray:
-        """Return which observations of the data had a label of each factor in training [N, L].
-
-        `run_data` are the data that the run was loaded with.
-        """
+    def find(self, data: Dataset) -> np.ndarray:
+        """Return which observations of the data had a label of each factor in training [N, L]."""
         index_N = data.origin_index(all_indices(data))
-        if self._is_origin(data.origin, run_data.origin):
+        if self._is_origin(data.origin):
             return _is_in(index_N.cpu().numpy(), [self.origin_index_M[known_M] for known_M in self.known_ML.T])
         return self.find_images(image_digests(data.origin, index_N))
 
@@ -75,14 +72,9 @@ class UsedLabels:
         """Return which images equal one that had a label of each factor in training [N, L]."""
         return _is_in(digests_N, [self.digests_VM[:, known_M] for known_M in self.known_ML.T])
 
-    def _is_origin(self, origin: Dataset, run_origin: Dataset) -> bool:
+    def _is_origin(self, origin: Dataset) -> bool:
         """Return True if this is the data set that `origin_index_M` refers to."""
-        if self.source and self.source == _source(origin):
-            return not self.content or _content(origin) in ("", self.content)
-        if self.source or origin is not run_origin or self.origin_index_M.max(initial=-1) >= origin.size:
-            return False
-        index_M = torch.from_numpy(self.origin_index_M).to(data_device(origin))
-        return bool((self.digests_VM == image_digests(origin, index_M)).any(0).all())
+        return self.source == _source(origin) and self.content == _content(origin)
 
 
 def used_labels(labelled: LabelledSet) -> UsedLabels:
@@ -182,6 +174,5 @@ def _source(origin: Dataset) -> str:
 
 
 def _content(origin: Dataset) -> str:
-    """Return the part of the data set's digest that identifies its images."""
-    digest = getattr(origin, "digest", None)
-    return "-".join(str(digest).split("-")[:2]) if digest else ""
+    """Return the part of the digest that identifies the images."""
+    return f"{origin.size}-{origin.image_hash().text}"

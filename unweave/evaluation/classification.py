@@ -17,9 +17,10 @@ from torch import Tensor
 from unweave.data import DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
-from unweave.data.supervision.label_mapping import LabelMapping, exact_values, format_value
+from unweave.data.supervision.label_mapping import LabelMapping, format_value
 from unweave.data.used_labels import UsedLabels, digests_of, read_used_labels, used_labels
-from unweave.data.user.input_images import SUFFIXES, image_files, read_image_like
+from unweave.data.user.arrays import exact_values
+from unweave.data.user.input_images import SUFFIXES, image_files, read_images
 from unweave.errors import UserError, UserNotice, invalid
 from unweave.evaluation.codes import sample_indices
 from unweave.model import TrainedModel, load, load_training_data
@@ -182,8 +183,15 @@ def true_classes(mapping: LabelMapping, data: Dataset) -> np.ndarray | None:
     k = data.factor_names.index(mapping.factor)
     if mapping.spans:
         return mapping.class_of(_numbers(data, k))
-    numbers = np.array([*(mapping.classes.get(value, -1) for value in data.factor_values[k]), -1])
+    numbers = np.array([*(_class_of(mapping, value) for value in data.factor_values[k]), -1])
     return numbers[_factor(data, k)]
+
+
+def _class_of(mapping: LabelMapping, value: float | str) -> int:
+    """Return the model's class of a value, -1 if it has none."""
+    if value not in mapping.classes and isinstance(value, str) and value.isdecimal():
+        value = float(value)  # earlier versions read 007 as a number
+    return mapping.classes.get(value, -1)
 
 
 def _true_values(mapping: LabelMapping, data: Dataset) -> np.ndarray:
@@ -197,7 +205,7 @@ def _true_values(mapping: LabelMapping, data: Dataset) -> np.ndarray:
 def _numbers(data: Dataset, k: int) -> np.ndarray:
     """Return the values of a factor as numbers; texts are unknown."""
     if data.factor_types[k] == "continuous":
-        return exact_values(data, k)
+        return exact_values(data, sample_indices(data, None, 0))[:, k].numpy()
     values = np.array([*(np.nan if isinstance(v, str) else v for v in data.factor_values[k]), np.nan], dtype=float)
     return values[_factor(data, k)]
 
@@ -212,7 +220,7 @@ def _factor(data: Dataset, k: int) -> np.ndarray:
 def _labelled(trained: TrainedModel, data: Dataset) -> np.ndarray | None:
     """Return which observations had a label of each factor in training [N, L]; None if that is not known."""
     used = _used_labels(trained)
-    return None if used is None else used.find(data, trained.data)
+    return None if used is None else used.find(data)
 
 
 def _used_labels(trained: TrainedModel) -> UsedLabels | None:
@@ -285,8 +293,8 @@ def _image_files(trained: TrainedModel, paths: Any) -> Observations:
 
     def images() -> Iterator[Tensor]:
         for start in range(0, len(files), batch):
-            arrays = [read_image_like(trained.data, file) for file in files[start : start + batch]]
-            pixels = torch.as_tensor(np.stack(arrays), dtype=torch.float32)
+            arrays = read_images(files[start : start + batch], trained.preprocessing)
+            pixels = torch.as_tensor(arrays, dtype=torch.float32)
             digests.append(digests_of(pixels))
             yield pixels.to(_device(trained))
 

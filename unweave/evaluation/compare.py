@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from unweave.config import RunConfig
+from unweave.config import read_config
+from unweave.config.devices import find_device
 from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError, UserNotice, invalid, renamed_arguments
-from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
-from unweave.evaluation.evaluate import evaluate
-from unweave.model import Diverged, TrainedModel, load
+from unweave.evaluation.codes import (
+    fingerprint,
+    load_codes,
+    make_encoded_dataset,
+    sample_indices,
+    save_codes,
+    warn_if_sampled,
+)
+from unweave.evaluation.evaluate import check_options, evaluate
+from unweave.evaluation.run_table import AnyRun, Unscored, error_text, run_table, unscored_notice
+from unweave.model import TrainedModel, load
 from unweave.nn.batch_size import bytes_per_item, call_bytes
 from unweave.nn.conv import conv_implementation
 from unweave.runs import RunFolder, list_runs
@@ -70,30 +80,30 @@ def _encode_together(
 
 def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: int) -> None:
     """Compute the codes of every run and store them in its folder, from which `evaluate` reads them."""
-    groups: dict[str, list[TrainedModel]] = {}  # the runs whose models and data have the same form
+    groups: dict[str, list[TrainedModel]] = {}  # the runs with models of the same form and the same data
     for run in runs:
-        groups.setdefault(f"{run.config.model_key()} {run.data.size}", []).append(run)
+        groups.setdefault(f"{run.config.model_key()} {run.data.digest}", []).append(run)
     for group in groups.values():
-        data = group[0].data
-        digests = [fingerprint(run.method, data, seed) for run in group]
-        todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data.size) is None]
-        if not todo:
-            continue
-        index = sample_indices(data, num_samples, seed)
-        for k, (codes, logvar) in zip(todo, encode_models([group[k].method for k in todo], data, index), strict=True):
-            save_codes(group[k].folder, make_encoded_dataset(data, index, codes, logvar), digests[k])
+        warn_if_sampled(group[0].data)
+        with suppress(UserError, OSError):  # `evaluate` encodes these runs one by one, so that the error names a run
+            _encode_group(group, num_samples, seed)
 
 
-def varied_settings(configs: Sequence[RunConfig]) -> list[str]:
-    """Return the names of the settings that differ between runs, apart from method, data, steps and seed."""
-    flat = [config.compared_settings() for config in configs]
-    names = dict.fromkeys(name for settings in flat for name in settings)
-    return [name for name in names if len({json.dumps(s.get(name), default=str) for s in flat}) > 1]
+def _encode_group(group: Sequence[TrainedModel], num_samples: int | None, seed: int) -> None:
+    """Encode the same observations with all models of a group that have no stored codes."""
+    data = group[0].data
+    digests = [fingerprint(run.method, data, seed) for run in group]
+    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
+    if not todo:
+        return
+    index = sample_indices(data, num_samples, seed)
+    for k, (codes, logvar) in zip(todo, encode_models([group[k].method for k in todo], data, index), strict=True):
+        save_codes(group[k].folder, make_encoded_dataset(data, index, codes, logvar), digests[k])
 
 
 @renamed_arguments(rows="num_samples")
 def score_runs(
-    runs: Sequence[TrainedModel | Diverged | str | Path],
+    runs: Sequence[AnyRun | str | Path],
     *,
     metrics: str | Sequence[str] | None = None,
     num_samples: int | None = 10_000,
@@ -103,26 +113,73 @@ def score_runs(
 ) -> pd.DataFrame:
     """Return a table with one row per run: settings that vary and scores. Its `attrs` name the settings and the scores.
 
-    With stored=True, scores in a run's scores.json that belong to the same codes are not computed again.
+    A run that cannot be scored has no scores; the column `not_scored` and a UserNotice give the reason. With
+    stored=True, scores in a run's scores.json that belong to the same codes are not computed again.
     """
     if not runs:
         raise invalid("runs", list(runs), "a list of at least one run")
-    opened = [load(run, device=device) if isinstance(run, str | Path) else run for run in runs]
+    check_options(metrics, num_samples, seed)
+    device = find_device(device)
+    opened = open_runs(runs, lambda path: load(path, device=device))
     trained = [run for run in opened if isinstance(run, TrainedModel)]
-    for name in sorted({run.config.method for run in trained if run.representation.encode is None}):
+    for name in sorted({run.config.method for run in trained if not _has_encoder(run)}):
         warnings.warn(f"runs of {name} have no scores, because the method has no encoder", UserNotice, stacklevel=3)
-    encoders = [run for run in trained if run.representation.encode is not None]
+    encoders = [run for run in opened if _has_encoder(run)]
     encode_runs(encoders, num_samples=None if num_samples is None else num_samples + num_samples // 2, seed=seed)
-    scores: list[Mapping[str, float]] = []
-    for run in opened:
-        if isinstance(run, Diverged) or run.representation.encode is None:
-            scores.append({})
-            continue
+
+    def score(run: TrainedModel) -> Mapping[str, float]:
         known = _stored_scores(run, metrics, num_samples, seed) if stored else None
-        if known is None:
-            known = evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
-        scores.append(known)
-    return _frame(opened, scores)
+        if known is not None:
+            return known
+        return evaluate(run, metrics=metrics, num_samples=num_samples, seed=seed, device=device).scores
+
+    rows = [_try(score, run) if _has_encoder(run) else (run, {}) for run in opened]
+    for run, _ in rows:
+        if isinstance(run, Unscored):
+            warnings.warn(unscored_notice(run.folder.path, run.reason), UserNotice, stacklevel=3)
+    return run_table(*zip(*rows, strict=True))
+
+
+def _has_encoder(run: AnyRun) -> TypeGuard[TrainedModel]:
+    return isinstance(run, TrainedModel) and run.representation.encode is not None
+
+
+def open_runs(runs: Sequence[AnyRun | str | Path], load_run: Callable[[str | Path], TrainedModel]) -> list[AnyRun]:
+    """Load the runs that are given as paths. One of several runs that cannot be loaded is `Unscored`.
+
+    One whose configuration cannot be read is left out, with a notice.
+    """
+    opened: list[AnyRun] = []
+    for run in runs:
+        if not isinstance(run, str | Path):
+            opened.append(run)
+            continue
+        try:
+            opened.append(load_run(run) if len(runs) == 1 else _open_run(run, load_run))
+        except UserError as error:
+            if len(runs) == 1 or not RunFolder(run).has("config.json"):  # the only one, or not a run
+                raise
+            warnings.warn(unscored_notice(run, str(error)), UserNotice, stacklevel=4)
+    if not opened:
+        raise invalid("run", str(runs[0]), "a run folder whose config.json can be read")
+    return opened
+
+
+def _open_run(path: str | Path, load_run: Callable[[str | Path], TrainedModel]) -> TrainedModel | Unscored:
+    folder = RunFolder.open(path)
+    config = read_config(folder)
+    try:
+        return load_run(path)
+    except (UserError, OSError) as error:
+        return Unscored(folder, config, error_text(error))
+
+
+def _try(score: Callable[[TrainedModel], Mapping[str, float]], run: TrainedModel) -> tuple[AnyRun, Mapping[str, float]]:
+    """Return the run with its scores, or as one that cannot be scored."""
+    try:
+        return run, score(run)
+    except (UserError, OSError) as error:
+        return Unscored(run.folder, run.config, error_text(error)), {}
 
 
 def _stored_scores(
@@ -134,29 +191,12 @@ def _stored_scores(
     try:
         stored = run.folder.read_json("scores.json")
         scores = stored["scores"].items()
-        chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics}
+        chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics and isfinite(value)}
         same = stored["seed"] == seed and stored["rows"] in (num_samples, run.data.size)
         same = same and set(metrics) <= {name.partition(".")[0] for name in chosen}
         return chosen if same and stored["codes"] == fingerprint(run.method, run.data, seed) else None
     except (UserError, KeyError, AttributeError, TypeError, ValueError):
         return None  # written by another version, or damaged: compute again
-
-
-def _frame(runs: Sequence[TrainedModel | Diverged], scores: Sequence[Mapping[str, float]]) -> pd.DataFrame:
-    import pandas as pd
-
-    settings = varied_settings([run.config for run in runs])
-    names = list(dict.fromkeys(name for run_scores in scores for name in run_scores))
-    rows = []
-    for run, run_scores in zip(runs, scores, strict=True):
-        config = run.config
-        row = {"run": str(run.folder.path), **{n: getattr(config, n) for n in ("method", "data", "seed", "steps")}}
-        row["diverged"] = run.step if isinstance(run, Diverged) else float("nan")
-        flat = config.compared_settings()
-        rows.append(row | {n: flat.get(n) for n in settings} | {n: run_scores.get(n, float("nan")) for n in names})
-    frame = pd.DataFrame(rows)
-    frame.attrs = {"settings": settings, "scores": names}
-    return frame
 
 
 def find_runs(paths: Sequence[str | Path]) -> list[Path]:
@@ -168,7 +208,3 @@ def find_runs(paths: Sequence[str | Path]) -> list[Path]:
             raise invalid("run", str(path), "a run folder, or a folder that contains run folders")
         found += inside
     return found
-
-
-def unfinished_runs(paths: Sequence[Path]) -> list[Path]:
-    return [path for path in paths if not RunFolder(path).finished]

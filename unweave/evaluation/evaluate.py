@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unweave.config.devices import find_device
+from unweave.config.run_config import MAX_SEED
 from unweave.contract import Representation
 from unweave.data import Dataset, load_data
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
@@ -38,13 +39,14 @@ class Evaluation(NamedTuple):
     rows: int
     seed: int
     intervals: dict[str, tuple[float, float]] = {}  # 95 % intervals of the scores that have one
-    skipped: dict[str, str] = {}  # metrics of "quick" or "all" that do not apply, with the reason
+    skipped: dict[str, str] = {}  # metrics that do not apply or are not finite, with the reason
     importance: np.ndarray | None = None  # of each code for predicting each factor, if DCI was computed [Z, K]
     codes: str = ""  # fingerprint of model, data and observations
     carried: np.ndarray | None = None  # information of each latent about the observation in nats [Z]; None: the KL
     known: np.ndarray | None = None  # number of known values of each factor among the rows of `information` [K]
     chance: np.ndarray | None = None  # mean `information` about shuffled factors [Z, K]
     luck: np.ndarray | None = None  # largest excess over `chance` of any latent and shuffle [K]
+    data_digest: str = ""  # `Dataset.digest` of the data that were encoded; "" for arrays
 
     @property
     def latent_information(self) -> np.ndarray:
@@ -95,14 +97,11 @@ def evaluate(
     the run was trained with such groups. `codes` are "mean", the posterior means, or "sampled"; scores of sampled codes
     are not stored in the run folder.
     """
-    names = _candidate_metrics(metrics)
+    names = check_options(metrics, num_samples, seed)
     check_choice("codes", codes, ("mean", "sampled"))
-    check_integer("seed", seed, 0)
     device = find_device(device)
     if isinstance(model, str | Path):
         model = load(model, device=device)
-    if num_samples is not None and num_samples < 2:
-        raise invalid("num_samples", num_samples, "at least 2, or None for all")
     if data is None and not isinstance(model, TrainedModel):
         message = "data is missing; pass data to evaluate a Representation on, such as data='sprites'"
         raise UserError(message, argument="data", accepted="a data set")
@@ -120,7 +119,8 @@ def evaluate(
         table, digest = sample_codes(table, seed), f"{digest} sampled".strip()
     inputs = _scoring_inputs(table, dataset, num_samples if more else None, seed)
     inputs = inputs._replace(groups=groups, device=_metric_device(device))
-    result = score_table(inputs, metrics, dataset.factor_names, resamples)._replace(codes=digest)
+    result = score_table(inputs, metrics, dataset.factor_names, resamples)
+    result = result._replace(codes=digest, data_digest=dataset.digest)
     if isinstance(model, TrainedModel) and save and codes == "mean":
         model.folder.write_json("scores.json", _merge_stored(model.folder, result))
     return result
@@ -137,8 +137,19 @@ def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list
     return codes, ["content" if name in shared else "style" if name in style else None for name in data.factor_names]
 
 
+def check_options(metrics: str | Sequence[str] | None, num_samples: int | None, seed: int) -> list[str]:
+    """Return the metrics that may be computed; raise for values that are invalid for every model."""
+    names = _candidate_metrics(metrics)
+    check_integer("seed", seed, 0, MAX_SEED)
+    if num_samples is not None and num_samples < 2:
+        raise invalid("num_samples", num_samples, "at least 2, or None for all")
+    return names
+
+
 def _candidate_metrics(metrics: str | Sequence[str] | None) -> list[str]:
     """Return the metrics that may be computed."""
+    if isinstance(metrics, str) and metrics not in ("quick", "all"):
+        raise invalid("metrics", metrics, "quick, all or a list of names")
     if metrics is None or isinstance(metrics, str):
         return [name for name, metric in METRICS.items() if metrics == "all" or metric.quick]
     for name in metrics:
@@ -167,8 +178,9 @@ def _merge_stored(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
     try:
         stored = folder.read_json("scores.json") if folder.has("scores.json") else {}
         if all(stored.get(name) == merged[name] for name in ("codes", "rows", "seed")):
-            for name in ("scores", "intervals"):
-                merged[name] = {**stored[name], **merged[name]}
+            finite = {name: value for name, value in stored["scores"].items() if np.isfinite(value)}
+            merged["scores"] = {**finite, **merged["scores"]}
+            merged["intervals"] = {**stored["intervals"], **merged["intervals"]}
             merged["importance"] = merged["importance"] or stored["importance"]
     except (UserError, KeyError, AttributeError, TypeError):
         pass  # written by another version, or damaged: replaced
@@ -192,7 +204,7 @@ def evaluate_arrays(
 ) -> Evaluation:
     """Return the scores of codes [N, D] and factors [N, K]; with `logvar` the codes are posterior means."""
     _candidate_metrics(metrics)
-    check_integer("seed", seed, 0)
+    check_integer("seed", seed, 0, MAX_SEED)
     device = find_device(device)
     table = read_table(codes, factors, factor_types=factor_types)
     count = len(table.factor_types)
@@ -235,6 +247,7 @@ def score_table(
         mean_ND, logvar_ND = torch.as_tensor(inputs.table.codes), torch.as_tensor(inputs.logvar)
         kl, carried = kl_standard(mean_ND, logvar_ND).mean(0).numpy(), kl_to_mean(mean_ND, logvar_ND).numpy()
     rows, seed = len(inputs.table.codes), inputs.seed
+    skipped |= results.undefined
     tables = Evaluation(results.values, factor_names, information, entropy, kl, rows, seed, results.intervals, skipped)
     known = (~np.isnan(np.asarray(part.factors, dtype=np.float64))).sum(0)
     return tables._replace(importance=results.importance, carried=carried, known=known, chance=chance, luck=luck)

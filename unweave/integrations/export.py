@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from unweave.contract import Method
-from unweave.data.user.input_images import image_files, read_image_like
+from unweave.data.user.input_images import image_files, read_images
 from unweave.errors import check_choice, invalid
 from unweave.model import TrainedModel
 from unweave.runs import write_files
@@ -28,9 +28,9 @@ def encode_files(
     trained: TrainedModel, paths: str | Path | Iterable[str | Path], out: str | Path, batch: int = 256
 ) -> int:
     """Write `codes` [N, Z] and `files` [N] to an .npz; return N."""
-    files = image_files(paths)
+    files, preprocessing = image_files(paths), trained.preprocessing
     parts = (files[start : start + batch] for start in range(0, len(files), batch))
-    codes = [trained.encode(np.stack([read_image_like(trained.data, file) for file in part])) for part in parts]
+    codes = [trained.encode(read_images(part, preprocessing)) for part in parts]
     buffer = io.BytesIO()
     np.savez(buffer, codes=np.concatenate(codes), files=np.array([str(f) for f in files]))
     write_files(out, {Path(out): buffer.getvalue()})

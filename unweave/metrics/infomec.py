@@ -21,7 +21,7 @@ from unweave.metrics.inputs import (
 from unweave.metrics.knn_mi import neighbour_information_matrix
 from unweave.metrics.metric import Metric
 from unweave.metrics.parallel import Device
-from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities
+from unweave.metrics.solvers.linear import class_scores, fit_logistic, probabilities, varies
 
 
 def infomec_scores(
@@ -76,7 +76,7 @@ def normalised_max_share(share: Floats) -> float:
 def explicitness(table: MetricInputs, factors: list[int], *, iterations: int, device: Device = None) -> float:
     """Return the share of each factor that a linear model of the codes predicts, mean over the factors."""
     mean_D, deviation_D = table.codes.mean(axis=0), table.codes.std(axis=0)
-    varying = np.flatnonzero(np.ptp(table.codes, axis=0) > 0)
+    varying = np.flatnonzero(varies(table.codes, deviation_D))
     if not len(varying):
         return 0.0
     codes_ND = (table.codes[:, varying] - mean_D[varying]) / deviation_D[varying]

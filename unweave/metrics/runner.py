@@ -13,6 +13,8 @@ from unweave.metrics.metric import Metric
 from unweave.metrics.registry import METRICS
 from unweave.metrics.resample import bootstrap_counts, bootstrap_interval, bootstrap_rows
 
+MAX_RESAMPLES = 100_000
+
 
 class ScoringInputs(NamedTuple):
     """Input of all metrics; everything but the table is optional."""
@@ -28,8 +30,9 @@ class ScoringInputs(NamedTuple):
 class Scores(NamedTuple):
     """Scores by name, and the intervals of those that have one."""
 
-    values: dict[str, float]
+    values: dict[str, float]  # finite
     intervals: dict[str, tuple[float, float]]
+    undefined: dict[str, str]  # scores that are not a finite number, with the reason
     importance: Floats | None = None  # of each code for each factor [D, K], if a metric computed it
 
 
@@ -66,8 +69,11 @@ def _missing_input(metric: Metric, given: ScoringInputs) -> str:
 
 
 def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> Scores:
-    """Compute the named metrics, with intervals from this number of resamples of the table."""
-    check_integer("resamples", resamples, 0)
+    """Compute the named metrics, with intervals from this number of resamples of the table.
+
+    A score that is not a finite number is left out, so that no table or average contains it.
+    """
+    check_integer("resamples", resamples, 0, MAX_RESAMPLES)
     order = np.random.default_rng(given.seed).permutation(len(given.table.codes))
     values: dict[str, float] = {}
     importance = None
@@ -84,8 +90,10 @@ def score(given: ScoringInputs, names: Sequence[str], *, resamples: int = 0) -> 
         else:
             found, importance = metric.with_importance(*arguments, **options)
         values |= flatten_scores(name, found)
+    undefined = {name: f"it is {value} for these codes" for name, value in values.items() if not np.isfinite(value)}
+    values = {name: value for name, value in values.items() if name not in undefined}
     intervals = _intervals(tables, names, values, resamples) if resamples else {}
-    return Scores(values, intervals, importance)
+    return Scores(values, intervals, undefined, importance)
 
 
 def _arguments(metric: Metric, given: ScoringInputs) -> list[Any]:
@@ -124,7 +132,7 @@ def _intervals(
         for name in here:
             if METRICS[name].bootstrap:
                 found |= _resampled(name, given, resamples)
-    metrics = {name: METRICS[name.partition(".")[0]] for name in found}
+    metrics = {name: METRICS[name.partition(".")[0]] for name in found if name in values}
     intervals = {name: bootstrap_interval(values[name], found[name], m.worst, m.best) for name, m in metrics.items()}
     return {name: ends for name, ends in intervals.items() if ends is not None}
 

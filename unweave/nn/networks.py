@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from unweave.errors import check_choice, check_integer, invalid
+from unweave.errors import check_choice, check_integer, invalid, to_number
 from unweave.nn.conv import ConvStack, DownConv2d, UpConv2d
 
 Shape = tuple[int, int, int]
@@ -102,6 +102,7 @@ class WeightInit:
     used: bool = False
 
 
+_MAX_DEVIATION = 1e30  # the weights are float32
 _init: ContextVar[WeightInit | None] = ContextVar("init", default=None)
 
 
@@ -118,11 +119,8 @@ def weight_init(init: str) -> Iterator[WeightInit]:
 
 def _read_deviation(init: str) -> float:
     match = re.fullmatch(r"normal\(([^()]*)\)", init.strip())
-    try:
-        deviation = float(match[1]) if match else math.nan
-    except ValueError:
-        deviation = math.nan
-    if not 0 < deviation < math.inf:
+    deviation = to_number(match[1]) if match else None
+    if deviation is None or not 0 < deviation <= _MAX_DEVIATION:
         raise invalid("init", init, "glorot, or normal(S) with a standard deviation S > 0 such as normal(0.02)")
     return deviation
 

@@ -44,7 +44,7 @@ def contact_sheet(data: Dataset, title: str, names: Sequence[str] = ()) -> bytes
     size = (2 * pad + min(_ACROSS, len(cells)) * (width + gap) - gap, 2 * pad + _HEAD + down * step)
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
-    draw.text((pad, pad), _cut(title, head, size[0] - 2 * pad), font=head, fill=INK)
+    draw.text((pad, pad), _cut(printable(title), head, size[0] - 2 * pad), font=head, fill=INK)
     colour = {1: "grey", 3: "colour"}.get(data.shape[0], f"{data.shape[0]} channels")
     form = f"{data.shape[1]} x {data.shape[2]}, {colour}"
     subtitle = f"{len(cells)} of {data.size:,} images as the model sees them: {form}"
@@ -68,7 +68,7 @@ def _cell(image_CHW: np.ndarray) -> Image.Image:
     longest = max(image.size)
     zoom = max(1, round(_CELL / longest)) if longest <= 1.5 * _CELL else _CELL / longest
     filter = Image.Resampling.NEAREST if zoom >= 1 else Image.Resampling.BOX
-    return image.resize((round(image.width * zoom), round(image.height * zoom)), filter)
+    return image.resize((max(1, round(image.width * zoom)), max(1, round(image.height * zoom))), filter)
 
 
 def _value(data: Dataset, observation: int, k: int) -> str:
@@ -77,7 +77,7 @@ def _value(data: Dataset, observation: int, k: int) -> str:
         value = float(data.values(at)[0, k])
         return "?" if math.isnan(value) else f"{value:.2g}"
     known = int(data.factors(at)[0, k])
-    return "?" if known < 0 else repr_value(data.factor_values[k][known]).strip("'")
+    return "?" if known < 0 else printable(repr_value(data.factor_values[k][known]).strip("'"))
 
 
 def _cut(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
@@ -86,6 +86,11 @@ def _cut(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
     while kept and font.getlength(kept + "…" * (kept != text)) > width:
         kept = kept[:-1]
     return kept + "…" * (kept != text)
+
+
+def _plain(text: str) -> str:
+    """Return a text that matplotlib shows as it is: $ would begin a formula."""
+    return printable(text).replace("$", r"\$")
 
 
 def factor_charts(data: Dataset) -> bytes:
@@ -107,7 +112,7 @@ def _chart(axes: Axes, data: Dataset, k: int) -> None:
     else:
         _bars(axes, data, k, present.astype(np.int64))
     missing = len(numbers) - len(present)
-    axes.set_title(data.factor_names[k], loc="left", fontsize=10, fontweight="bold", color=INK)
+    axes.set_title(_plain(data.factor_names[k]), loc="left", fontsize=10, fontweight="bold", color=INK)
     if missing:
         axes.set_title(f"{missing:,} missing", loc="right", fontsize=8, color=SOFT)
     axes.spines[["top", "right"]].set_visible(False)
@@ -124,7 +129,7 @@ def _bars(axes: Axes, data: Dataset, k: int, classes: np.ndarray) -> None:
         order = np.argsort(-counts, kind="stable")[:_MAX_BARS]
     axes.bar(range(len(order)), counts[order], color=ACCENT, width=0.8)
     values = [repr_value(data.factor_values[k][c]).strip("'") for c in order]
-    names = [value if len(value) <= 14 else value[:13] + "…" for value in values]
+    names = [_plain(value if len(value) <= 14 else value[:13] + "…") for value in values]
     every = max(1, -(-len(names) // _MAX_BARS))
     long = max(map(len, names)) * len(names[::every]) > 36
     axes.set_xticks(

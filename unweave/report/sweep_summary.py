@@ -1,7 +1,8 @@
 """Statistics of a sweep: runs that differ only in their seed form a group.
 
-A frame has one row per run; its `attrs` name the varied settings and the scores. Runs that diverged are counted but
-left out of all statistics.
+A frame has one row per run; its `attrs` name the varied settings and the scores. The tables of `score_runs` also have
+the column `setting`: runs with equal entries are seeds of one setting. Runs that diverged or could not be scored are
+counted but left out of all statistics.
 """
 
 import math
@@ -14,6 +15,7 @@ import pandas as pd
 
 from unweave.config import format_value
 from unweave.errors import UserError
+from unweave.evaluation.run_table import data_labels
 from unweave.metrics import METRICS
 from unweave.report.formatting import DASH, format_number, join_words, method_title, percent, short_title
 
@@ -53,7 +55,7 @@ class Family(NamedTuple):
 
 
 def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with a new index; raise if it lacks something."""
+    """Return the frame with a new index and with different names for different data; raise if it lacks something."""
     attributes = {name: list(frame.attrs.get(name, ())) for name in ("settings", "scores")}
     columns = [*COLUMNS, *attributes["settings"], *attributes["scores"]]
     known = [name for name in attributes["scores"] if name in frame]
@@ -68,7 +70,9 @@ def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
         problem, value, accepted = faults[0]
         raise UserError(f"frame {problem}; give {accepted}", argument="frame", value=value, accepted=accepted)
     checked = frame.reset_index(drop=True)
-    checked.attrs = attributes
+    if {"data_call", "data_digest"} <= set(checked):
+        checked["data"] = data_labels(list(checked["data_call"]), list(checked["data_digest"].fillna("")))
+    checked.attrs = {**frame.attrs, **attributes}
     return checked
 
 
@@ -95,7 +99,9 @@ def families(frame: pd.DataFrame) -> list[Family]:
 
 
 def _groups(part: pd.DataFrame, settings: Sequence[str]) -> list[Group]:
-    texts = pd.DataFrame({name: [format_setting(v) for v in part[name]] for name in settings}, index=part.index)
+    # Settings without a column of their own, such as the betas of an optimizer, are compared too.
+    columns = [*settings, *(["setting"] if "setting" in part else [])]
+    texts = pd.DataFrame({name: [format_setting(v) for v in part[name]] for name in columns}, index=part.index)
     names = _distinguishing(texts)
     ranks = {name: _ranks(texts[name]) for name in names}
     keys = [tuple(ranks[name][texts.at[row, name]] for name in names) for row in part.index]

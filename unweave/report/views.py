@@ -70,8 +70,7 @@ class ComparisonView(NamedTuple):
 
     @property
     def same_data(self) -> bool:
-        configs = [run.trained.config for run in self.runs]
-        return len({(c.data, json.dumps(c.data_options, sort_keys=True)) for c in configs}) == 1
+        return len({run.trained.config.data_key() for run in self.runs}) == 1
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,11 @@ class SweepView:
     @property
     def diverged(self) -> int:
         return int(self.frame["diverged"].notna().sum())
+
+    @property
+    def not_scored(self) -> list[str]:
+        """The reasons why runs could not be scored, one for each such run."""
+        return [str(reason) for reason in self.frame.get("not_scored", pd.Series(dtype=object)).dropna()]
 
     @cached_property
     def leading_score(self) -> str | None:

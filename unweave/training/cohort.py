@@ -27,6 +27,7 @@ class Run(NamedTuple):
     cls: type[Method]
     data: Dataset
     supervision: Supervision
+    new: bool = False  # its folder is created when the training starts
 
 
 def group_into_cohorts(runs: Sequence[Run]) -> list[list[int]]:

@@ -9,13 +9,12 @@ import torch
 
 from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.devices import find_device
+from unweave.config.model_size import memory_errors
 from unweave.config.optimizers import resolve_optimizers
 from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
-from unweave.data.metadata import dataset_metadata
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.data.supervision.parse import check_needs, default_supervision
-from unweave.data.used_labels import store_used_labels
 from unweave.data.user.inspection import data_warnings, skipped_files
 from unweave.engine.loop import compute_losses
 from unweave.engine.program import initial_state
@@ -26,6 +25,7 @@ from unweave.nn.networks import weight_init
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
 from unweave.training.build import build, build_program, find_method, probe_method
 from unweave.training.cohort import Run
+from unweave.training.step_memory import check_memory
 
 
 def prepare(
@@ -50,9 +50,10 @@ def prepare(
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
+        data_digest=data.digest,
     )
     path = out or Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
-    return Run(RunFolder(path), config, cls, data, supervision)
+    return Run(RunFolder(path), config, cls, data, supervision, new=True)
 
 
 def resolve_options(method: str | type[Method], **keywords: Any) -> RunConfig:
@@ -89,7 +90,8 @@ def dry_run(run: Run) -> None:
     if not data.resident:
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)
-    try:
+    check_memory(run)
+    with memory_errors(run.cls, run.supervision.info(data), config.arguments, config.batch):
         method = build(run.cls, config, data, supervision=run.supervision)
         if config.init_from:
             init_from(method, config.init_from)
@@ -98,11 +100,6 @@ def dry_run(run: Run) -> None:
         with torch.no_grad():
             for phase in range(len(all_phases(method))):
                 compute_losses(program, state, phase)
-    except RuntimeError as error:  # torch.OutOfMemoryError, and the CPU's, which has no class
-        if "memory" not in str(error):
-            raise
-        hint = "one step does not fit into memory; a smaller network also helps"
-        raise invalid("batch", config.batch, f"smaller on device '{config.device}'", hint=hint) from error
 
 
 def _weights_source(path: str | Path) -> str:
@@ -127,13 +124,6 @@ def init_from(method: Method, path: str) -> None:
     if not shared:
         raise invalid("init_from", path, f"a run that shares weights with {type(method).__name__}")
     method.load_state_dict(shared, strict=False)
-
-
-def create_folder(run: Run) -> None:
-    """Create the folder of a run that starts."""
-    metadata = dataset_metadata(run.data, run.supervision, run.config.seed)
-    folder = RunFolder.create(run.folder.path, run.config.to_json(), metadata)
-    store_used_labels(folder, run.data, run.supervision, run.config.seed)
 
 
 def data_label(config: RunConfig) -> str:

@@ -1,23 +1,28 @@
 """Train many runs together: a sweep over settings and seeds as a few fleets, ending in ordinary run folders."""
 
 import itertools
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unweave.config import read_config
+from unweave.config import RunConfig, read_config
 from unweave.config.devices import find_device
-from unweave.contract import Method, stages
+from unweave.contract import Method
 from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
-from unweave.errors import UserError, check_choice, check_integer, invalid
-from unweave.model import checkpoint_step, load_training_data
-from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, existing_folder_error
+from unweave.errors import UserError, UserNotice, check_choice, check_integer, invalid
+from unweave.model import check_data, load_training_data
+from unweave.runs import RunFolder, existing_folder_error
 from unweave.training.build import find_method
 from unweave.training.cohort import Run
-from unweave.training.prepare import create_folder, data_label, dry_run, prepare
+from unweave.training.folders import check_extension
+from unweave.training.prepare import data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
+from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
+
+_NEW_RUN = ", or train a new run on these data"
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:
@@ -53,9 +58,6 @@ def fit(
         raise invalid("runs", list(runs), "at least one run, such as {'method': 'beta_vae', 'seed': 0}")
     check_choice("strategy", strategy, ("auto", *STRATEGIES))
     prepared = _prepare_all(runs, Path(out), resume)
-    for run in prepared:
-        if not run.folder.path.exists():
-            create_folder(run)
     return train_all(prepared, strategy, observe)
 
 
@@ -76,8 +78,6 @@ def resume_all(
         data = loaded.get(config.data_text())
         runs.append(reopen(path, data=data, device=device, steps=steps))
         loaded[config.data_text()] = runs[-1].data
-    for run in runs:
-        store_steps(run)
     return train_all(runs, strategy, observe)
 
 
@@ -89,35 +89,26 @@ def reopen(
     device: str | None = None,
     steps: int | None = None,
 ) -> Run:
-    """Return the run in a folder, ready to be continued; with `steps`, to be extended to so many by `store_steps`."""
+    """Return the run in a folder, ready to be continued; with `steps`, to be extended to so many."""
     folder = RunFolder.open(path)
     config = read_config(folder)
     config = config.replace(device=find_device(device or config.device, config.precision))
     cls = method or find_method(config.method)
     if steps is not None and check_integer("steps", steps, 1) != config.steps:
-        _check_extension(folder, cls, config.steps, steps)
+        check_extension(folder, cls, config.steps, steps)
         config = config.replace(steps=steps)
-    data = data or load_training_data(folder)
-    return Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    data = data or load_training_data(folder, _NEW_RUN)
+    check_resumed_data(folder, config, data)
+    run = Run(folder, config, cls, data, parse_supervision(config.supervision, data))
+    check_memory(run)
+    return run
 
 
-def store_steps(run: Run) -> None:
-    """Write the number of steps of a run that is extended, before it is trained."""
-    if read_config(run.folder).steps != run.config.steps:
-        run.folder.remove(WEIGHTS)  # first, so that a run never seems finished before its last step
-        run.folder.write_json("config.json", run.config.to_json())
-
-
-def _check_extension(folder: RunFolder, cls: type[Method], before: int, steps: int) -> None:
-    context = f"run '{folder.path}'"
-    if len(stages(cls)) > 1:
-        hint = "a run of several stages has a fixed length"
-        raise invalid("steps", steps, f"{before}, as in its configuration", context=context, hint=hint)
-    if folder.finished and not folder.has(CHECKPOINT):
-        hint = "the optimizer state of a finished run is kept only with keep_state"
-        raise invalid("steps", steps, f"{before}, as in its configuration", context=context, hint=hint)
-    if steps < (done := checkpoint_step(folder)):
-        raise invalid("steps", steps, f"at least {done}, which are already trained", context=context)
+def check_resumed_data(folder: RunFolder, config: RunConfig, data: Dataset) -> None:
+    """Raise if a run is to be continued on other data; give notice if that cannot be verified."""
+    if not check_data(folder, config, data, _NEW_RUN):
+        text = "a run of an older version stores no digest of its data; only their number and shape were compared"
+        warnings.warn(text, UserNotice, stacklevel=4)
 
 
 def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> list[Run]:
@@ -157,4 +148,5 @@ def _check_existing(run: Run, resume: bool) -> Run:
         ours, theirs = getattr(run.config, name), getattr(stored, name)
         message = f"out '{path}' holds another run: its {name} is {theirs!r}, not {ours!r}"
         raise UserError(message, argument=name, value=ours, accepted=repr(theirs))
-    return run._replace(config=stored.replace(device=run.config.device))
+    check_resumed_data(run.folder, stored, run.data)
+    return run._replace(config=stored.replace(device=run.config.device), new=False)

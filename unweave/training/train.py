@@ -9,9 +9,9 @@ from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError
 from unweave.model import Diverged, TrainedModel
-from unweave.training.prepare import create_folder, dry_run, prepare
+from unweave.training.prepare import dry_run, prepare
 from unweave.training.progress import ProgressCallback
-from unweave.training.sweep import reopen, store_steps
+from unweave.training.sweep import reopen
 from unweave.training.trainer import Result, train_all
 
 
@@ -30,7 +30,6 @@ def train(
     """
     run = prepare(method, data, out=out, **options)
     dry_run(run)
-    create_folder(run)
     return _raise_if_diverged(train_all([run], observe=observe)[0])
 
 
@@ -45,7 +44,6 @@ def resume(
 ) -> TrainedModel:
     """Continue an interrupted run, or extend one that kept its state to `steps`; return a finished one unchanged."""
     run = reopen(path, method=method, data=data, device=device, steps=steps)
-    store_steps(run)
     return _raise_if_diverged(train_all([run], observe=observe)[0])
 
 

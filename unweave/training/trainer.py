@@ -27,6 +27,7 @@ from unweave.training.build import (
     with_prefetch,
 )
 from unweave.training.cohort import Run, choose_strategy, group_into_cohorts, split_to_fit
+from unweave.training.folders import open_folders
 from unweave.training.interrupt import SignalFlag, catch_signals
 from unweave.training.prepare import init_from
 from unweave.training.progress import ProgressCallback, ProgressMeter
@@ -36,14 +37,18 @@ Result = TrainedModel | Diverged
 
 
 def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCallback | None = None) -> list[Result]:
-    """Train all runs to their ends, cohort after cohort; return the results in the order of the runs."""
+    """Train all runs to their ends, cohort after cohort; return the results in the order of the runs.
+
+    Folders of new runs are created. No other process can train the runs meanwhile.
+    """
     meter = ProgressMeter(len(runs), sum(map(_total_steps, runs)), observe)
     results: dict[int, Result] = {}
     if any(run.config.device == "cpu" for run in runs):
         keep_freed_memory()
     for run in runs:
         run.data.fit_to(torch.device(run.config.device))
-    with catch_signals([run.folder.path for run in runs if run.folder.on_disk], strategy) as flag:
+    paths = [run.folder.path for run in runs if run.folder.on_disk]
+    with catch_signals(paths, strategy) as flag, open_folders(runs, flag.check):
         for indices in group_into_cohorts(runs):
             cohort = [runs[k] for k in indices]
             data, device = cohort[0].data, cohort[0].config.device

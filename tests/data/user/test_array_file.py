@@ -8,6 +8,7 @@ import torch
 from raises import raises
 
 from unweave.data import load_data
+from unweave.data.storage.digest import changed_parts
 
 BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)  # N, C, H, W
 
@@ -82,9 +83,13 @@ def test_size_and_channels(tmp_path):
     data = load_data(tmp_path / "a.npy", size=8, channels="gray")
     assert data.shape == (1, 8, 8)
     clear = np.concatenate([BYTES, np.zeros_like(BYTES[:, :1])], axis=1)
-    assert (all_images(load_data(clear, background="black")) == 0).all()  # four channels: colour and transparency
-    with raises("images", value="5 channels"):
-        load_data(np.zeros((3, 5, 16, 16), np.uint8), size=8)
+    assert load_data(clear).shape == (4, 16, 16)  # four channels are channels unless alpha is asked for
+    assert (all_images(load_data(clear, alpha=True, background="black")) == 0).all()
+    assert load_data(np.zeros((3, 5, 16, 16), np.uint8), layout="NCHW", size=8).shape == (5, 8, 8)
+    with raises("alpha", value=True):
+        load_data(BYTES, alpha=True)
+    with raises("channels", value="gray"):
+        load_data(clear, channels="gray")
 
 
 def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):
@@ -95,16 +100,25 @@ def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):
         assert np.allclose(all_images(data), BYTES / 255.0)
 
 
-def test_the_options_reopen_the_same_content_only(tmp_path):
+def test_the_options_reopen_the_same_content(tmp_path):
     np.savez(tmp_path / "a.npz", images=BYTES, labels=np.arange(6) % 2)
     data = load_data(tmp_path / "a.npz", size=8)
     options = json.loads(json.dumps(data.options))
     assert np.array_equal(all_images(load_data(data.name, **options)), all_images(data))
+    assert load_data(data.name, **options).digest == data.digest
     np.savez(tmp_path / "a.npz", images=BYTES[::-1], labels=np.arange(6) % 2)
-    with raises("data", value=str(tmp_path / "a.npz")):
-        load_data(data.name, **options)
+    assert changed_parts(data.digest, load_data(data.name, **options).digest) == ("images",)
     with raises("data"):
         load_data("arrays", **load_data(BYTES).options)
+
+
+def test_the_fingerprint_of_an_older_run_is_checked(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(384).astype(np.uint8).reshape(6, 8, 8))
+    stored = "6-ebc6838435ef-f87e251d"  # of commit d4802f3
+    assert load_data(tmp_path / "a.npy", fingerprint=stored).options["fingerprint"] == stored
+    np.save(tmp_path / "a.npy", np.zeros((6, 8, 8), np.uint8))
+    with raises("data", value=str(tmp_path / "a.npy")):
+        load_data(tmp_path / "a.npy", fingerprint=stored)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +134,9 @@ def test_the_options_reopen_the_same_content_only(tmp_path):
         ({"images": np.full((3, 8, 8), np.nan)}, "images", "nan or infinity"),
         ({"images": np.full((3, 8, 8), 70000)}, "images", "integers from 70000 to 70000"),
         ({"images": np.full((3, 8, 8), "a")}, "images", "<U1"),
-        ({"images": np.zeros((3, 3, 8, 3), np.uint8)}, "layout", ...),
+        ({"images": np.zeros((3, 3, 8, 3), np.uint8)}, "layout", [3, 3, 8, 3]),
+        ({"images": np.zeros((3, 5, 8, 8), np.uint8)}, "layout", [3, 5, 8, 8]),
+        ({"images": np.zeros((8, 8, 3), np.uint8)}, "layout", [8, 8, 3]),
     ],
 )
 def test_arrays_that_are_not_images_are_refused(arrays, argument, value, tmp_path):

@@ -48,7 +48,7 @@ def test_texts_of_cells_and_titles():
 def test_score_rows_and_files(tmp_path):
     result = evaluate_arrays(FACTORS, FACTORS, metrics=["mig", "infomec"], resamples=5)
     rows = score_rows(result)
-    assert [len(row) for row in rows] == [4] * 4 and rows[0][1] == "1.000" and "–" in rows[0][2]
+    assert [len(row) for row in rows] == [5] * 4 and rows[0][1] == "1.000" and "–" in rows[0][2]
     assert rows[1][0] == "InfoMEC: modularity" and rows[1][2] == ""
     write_scores(result, tmp_path / "new", tmp_path / "a.npz")
     assert {p.name for p in (tmp_path / "new").iterdir()} == {"scores.json", "heatmap.png"}

@@ -30,7 +30,7 @@ def progress_task(name: str, total: int | None, unit: str) -> Iterator[Callable[
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}" + unit)]
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.completed:,.0f}" + unit)]
     hidden = not console.is_terminal
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(name, total=total)

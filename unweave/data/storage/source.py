@@ -17,9 +17,10 @@ import numpy as np
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, StoredArrays, load_or_build
 from unweave.data.storage.cache import cache_dir
+from unweave.data.storage.digest import file_state
 from unweave.data.storage.download import RemoteFile, fetch, wrong_digest
 from unweave.data.storage.stored_images import StoredImages
-from unweave.errors import UserError, invalid
+from unweave.errors import UserError, check_path, invalid
 
 DataPath = str | os.PathLike[str] | None
 Read = Callable[..., Factors]  # reads the files and writes .npy arrays into the folder: read(files, folder, **options)
@@ -56,7 +57,7 @@ def open_files(
             return read(files, folder, **options)
 
     arrays = load_or_build(f"{name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}", build)
-    absolute = {} if path is None else {"path": str(Path(path).expanduser().resolve())}
+    absolute = {} if path is None else {"path": str(check_path("path", path))}
     return dataset(name, arrays, absolute | options)
 
 
@@ -64,7 +65,7 @@ def find_files(name: str, remotes: Sequence[RemoteFile], path: DataPath, tree: b
     """Return the files at a path; raise a UserError if one is missing."""
     required = " and ".join(remote.file for remote in remotes)
     accepted, context = f"{required}, or the folder with these files", f"data {name!r}"
-    if not isinstance(path, str | os.PathLike) or not (root := Path(path).expanduser().resolve()).exists():
+    if not isinstance(path, str | os.PathLike) or not (root := check_path("path", path, context=context)).exists():
         raise invalid("path", path, accepted, context=context)
     if root.is_file():
         if len(remotes) > 1 and not tree:
@@ -84,17 +85,16 @@ def _find_in(root: Path, file: str) -> Path | None:
     """Return the file in this folder, compressed or not."""
     names = [file, *(file.removesuffix(end) for end in (".gz", ".zip", ".tar.gz") if file.endswith(end))]
     candidates = [root / folder / name for folder in _SUBFOLDERS for name in names]
-    return next((candidate for candidate in candidates if candidate.exists()), None)
+    return next((candidate for candidate in candidates if candidate.is_file() or candidate.is_dir()), None)
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
-    """Return a hash of the names, sizes and modification times of all files."""
+    """Return a hash of the names and states of all files, which changes if a file is written or replaced."""
     digest = hashlib.sha256()
     for path in paths:
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         for file in files:
-            stat = file.stat()
-            digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="surrogateescape"))
+            digest.update(f"{file}\0{file_state(file.stat())}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

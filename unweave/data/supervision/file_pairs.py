@@ -5,7 +5,6 @@ Shape letters: L listed pairs, B batch.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self, final
 
 from torch import Tensor
@@ -14,6 +13,7 @@ from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, data_device
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.data.user.pair_lists import read_pairs, read_rows
+from unweave.errors import check_path
 from unweave.ops.noise import fold, random_bits, random_integers
 
 
@@ -45,7 +45,7 @@ class FilePairs(Supervision):
             raise call.error(others[0], "left out if file is given")
         if not isinstance(fingerprint, str | None):
             raise call.error("fingerprint", "the fingerprint in the config.json of a run")
-        path = str(Path(file).expanduser().resolve())
+        path = str(check_path("file", file, context=call.context))
         fingerprint = fingerprint or read_rows("pairs", file).digest()
         return cls(path, fingerprint, text=call_text("pairs", {"file": path, "fingerprint": fingerprint}))
 

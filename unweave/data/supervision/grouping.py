@@ -6,6 +6,7 @@ Shape letters: N observations, B batch, K factors, P groups.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -13,6 +14,8 @@ from torch import Tensor
 from unweave.data.dataset import Dataset, all_indices
 from unweave.errors import UserError
 from unweave.ops.noise import scale_bits
+
+_MAX_KEY = 2**62  # largest number of a combination of classes
 
 
 class GridGroups:
@@ -55,18 +58,16 @@ class TableGroups:
     """Groups of any data set. An observation that lacks one of the shared factors is in no group (-1)."""
 
     def __init__(self, classes_NK: Tensor, by: tuple[int, ...], sizes: tuple[int, ...]) -> None:
-        combined_N = torch.zeros_like(classes_NK[:, 0])
-        for k in by:
-            combined_N = combined_N * sizes[k] + classes_NK[:, k]
         known_N = (classes_NK[:, list(by)] >= 0).all(1)
-        _, numbers, counts_P = combined_N[known_N].unique(return_inverse=True, return_counts=True)
+        keys = joint_classes(classes_NK[known_N][:, list(by)], [sizes[k] for k in by])
+        _, numbers, counts_P = keys.unique(return_inverse=True, return_counts=True)
         self.groups, self.members = len(counts_P), int(counts_P.max()) if len(counts_P) else 0
         self.counts_P, self.starts_P = counts_P, counts_P.cumsum(0) - counts_P
-        self.group_N = torch.full_like(combined_N, -1)
+        self.group_N = torch.full_like(classes_NK[:, 0], -1)
         self.group_N[known_N] = numbers
         within = numbers.argsort(stable=True)
         self.order = known_N.nonzero()[:, 0][within]  # known observations sorted by group
-        self.rank_N = torch.zeros_like(combined_N)
+        self.rank_N = torch.zeros_like(classes_NK[:, 0])
         self.rank_N[self.order] = torch.arange(len(within), device=within.device) - self.starts_P[numbers[within]]
 
     def locate(self, index_B: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,6 +86,21 @@ class TableGroups:
 
 
 Grouping = GridGroups | TableGroups
+
+
+def joint_classes(classes_NK: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Return one number [N] per combination of classes, in the order of the combinations.
+
+    The number of combinations may exceed 64 bits. Before a product could, the combinations that occur are renumbered:
+    there are at most N of them.
+    """
+    joint_N, bound = torch.zeros_like(classes_NK[:, 0]), 1
+    for class_N, size in zip(classes_NK.unbind(1), sizes, strict=True):
+        if bound * size > _MAX_KEY:
+            present, joint_N = joint_N.unique(return_inverse=True)
+            bound = len(present)
+        joint_N, bound = joint_N * size + class_N, bound * size
+    return joint_N
 
 
 def group_by(data: Dataset, by: tuple[int, ...]) -> Grouping:

@@ -8,7 +8,7 @@ import numpy as np
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.ranges import Span, class_of, span_text
 from unweave.data.supervision.labelled_set import LabelledSet
-from unweave.data.user.arrays import Arrays
+from unweave.data.user.arrays import exact_values
 from unweave.data.user.factor_table import repr_value
 
 
@@ -22,7 +22,9 @@ class LabelMapping(NamedTuple):
 
     def names(self) -> list[str]:
         """Name of each class of the model: its value, its values, or their range."""
-        positions = [[position for position, y in enumerate(self.classes.values()) if y == k] for k in range(self.size)]
+        positions: list[list[int]] = [[] for _ in range(self.size)]
+        for position, y in enumerate(self.classes.values()):
+            positions[y].append(position)
         return [self._name(found) or f"class {k}" for k, found in enumerate(positions)]
 
     def _name(self, positions: Sequence[int]) -> str:
@@ -55,14 +57,6 @@ def value_name(data: Dataset, k: int, number: int) -> str:
     return span_text(spans[number]) if spans else format_value(data.factor_values[k][number])
 
 
-def exact_values(data: Dataset, k: int) -> np.ndarray:
-    """Values of a continuous factor of all observations, with the precision of the table; nan if unknown."""
-    origin, index_N = data.origin, data.origin_index(all_indices(data))
-    if isinstance(origin, Arrays):
-        return origin.table.numbers_NK[index_N.cpu().numpy(), k]
-    return origin.values(index_N)[:, k].double().cpu().numpy()
-
-
 def label_mappings(labelled: LabelledSet) -> list[LabelMapping]:
     """Mapping of each labelled factor: binned and permuted like the labels, without noise."""
     data, found = labelled.data, []
@@ -80,7 +74,7 @@ def label_warnings(data: Dataset, factors: Sequence[int], sizes: Sequence[int]) 
 
 
 def _binned(data: Dataset, k: int, size: int) -> str:
-    name, numbers = data.factor_names[k], exact_values(data, k)
+    name, numbers = data.factor_names[k], exact_values(data, all_indices(data))[:, k].numpy()
     known = np.unique(numbers[~np.isnan(numbers)])
     verb = "are cut into" if size < len(known) else "make"
     fewer = f'; for fewer classes set bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""

@@ -10,6 +10,7 @@ import numpy as np
 from unweave.data.dataset import SourceInfo
 from unweave.data.user.factor_table import FactorTable
 from unweave.data.user.image_io import Preprocessing
+from unweave.data.user.notes import STORED_IN_COLOUR, conversion_notes
 from unweave.data.user.pair_lists import GroupAssignment
 from unweave.data.user.row_matching import MatchedRows
 from unweave.data.user.scan import FolderScan
@@ -20,11 +21,6 @@ _MODES = {
     "LA": "grey with transparency", "PA": "palette with transparency", "I": "grey of 16 bits",
     "I;16": "grey of 16 bits", "I;16B": "grey of 16 bits", "I;16L": "grey of 16 bits", "F": "grey in floats",
 }  # fmt: skip
-_FITS = {
-    "crop": "the middle is kept; fit=pad keeps the whole image with margins, fit=stretch distorts it",
-    "pad": "margins in {background} are added; fit=crop keeps the middle only, fit=stretch distorts the image",
-    "stretch": "distorted to a square; fit=crop keeps the middle, fit=pad adds margins",
-}
 _MAX_SIZES = 5  # image sizes that are listed one by one
 
 
@@ -81,22 +77,9 @@ def _file_details(scan: FolderScan) -> list[tuple[str, ...]]:
 
 
 def _conversion_notes(preprocessing: Preprocessing, scan: FolderScan) -> list[str]:
-    size, background = preprocessing.size, preprocessing.background
-    texts = {
-        "not square": ("is not square", "are not square", _FITS[preprocessing.fit].format(background=background)),
-        "small": (f"is smaller than {size} pixels", f"are smaller than {size} pixels", "enlarged"),
-        "transparent": ("has transparent parts", "have transparent parts", f"shown on {background}"),
-        "16 bits": ("has 16 bits", "have 16 bits", _depth_text(preprocessing.white, scan.max_16_bit)),
-        "frames": ("has several frames", "have several frames", "the first is used"),
-        "rotated": ("is rotated", "are rotated", "turned upright, as noted by the camera"),
-    }
-    notes = [
-        f"{count_text(scan.traits[trait], one, many)}: {result}"
-        for trait, (one, many, result) in texts.items()
-        if scan.traits.get(trait)
-    ]
+    notes = conversion_notes(preprocessing, scan.traits, scan.max_16_bit)
     if scan.gray and preprocessing.channels == "auto" and scan.modes.get("RGB"):
-        notes.append("no image has colour, although some are stored in colour: one channel is kept")
+        notes.append(STORED_IN_COLOUR)
     if preprocessing.channels == "gray" and not scan.gray:
         notes.append("colours are converted to grey, as requested")
     return notes
@@ -133,11 +116,3 @@ def _sizes_text(sizes: Mapping[str, int]) -> str:
     sides = np.array([[int(side) for side in size.split(" x ")] for size in sizes])
     (low_w, low_h), (high_w, high_h) = sides.min(0), sides.max(0)
     return f"{len(sizes):,} different sizes, {low_w} to {high_w} wide and {low_h} to {high_h} high"
-
-
-def _depth_text(white: int, max_16_bit: int) -> str:
-    text = f"reduced to 8, {white} is white"
-    if max_16_bit and max_16_bit < white // 3:
-        full = (1 << int(max_16_bit).bit_length()) - 1  # 4095 for 12 bits
-        return f"{text}; but the largest value is {max_16_bit}, so images will be dark: use white={full}"
-    return text

@@ -1,16 +1,19 @@
 """Read image files given to a trained model."""
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
 
 from unweave.data.dataset import Dataset
-from unweave.data.user.image_io import UnreadableImageError, decode_image, opaque
+from unweave.data.storage.regular_file import irregular_kind, read_regular
+from unweave.data.user.image_io import Preprocessing, UnreadableImageError, decode_image
 from unweave.errors import UserError, invalid
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"}
+SUFFIXES = (
+    ".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm", ".pnm"
+)  # fmt: skip
 
 
 def unreadable_image(path: Path, reason: object) -> UserError:
@@ -20,33 +23,35 @@ def unreadable_image(path: Path, reason: object) -> UserError:
     return UserError(message, argument="images", value=str(path), accepted=accepted)
 
 
-def read_image(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
-    """Return an image file as [C, H, W] in 0..1 with the model's size and channels; transparent parts become black."""
+def input_preprocessing(data: Dataset) -> Preprocessing:
+    """Return the preprocessing with which image files become images like those of the data.
+
+    Data that were not prepared by a `Preprocessing` (rendered, published, or of an older version) have the default one.
+    """
+    channels, height, width = data.shape
+    if channels not in (1, 3):
+        hint = f"the model reads images of {channels} channels: call encode with an array of them"
+        raise invalid("images", "image files", "arrays", hint=hint)
+    preprocessing = data.preprocessing or Preprocessing()
+    return preprocessing._replace(size=(height, width), channels="gray" if channels == 1 else "rgb")
+
+
+def read_images(paths: Sequence[Path], preprocessing: Preprocessing) -> np.ndarray:
+    """Return image files as [N, C, H, W] in 0..1; raise a UserError that names the first that cannot be read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about unusual but readable files
+        return np.stack([_read_image(path, preprocessing) for path in paths])
+
+
+def _read_image(path: Path, preprocessing: Preprocessing) -> np.ndarray:
     try:
-        with Image.open(path) as file:
-            image = _opaque_8_bits(ImageOps.exif_transpose(file)).convert("L" if shape[0] == 1 else "RGB")
-            resized = image.resize((shape[2], shape[1]), Image.Resampling.BOX)
-    except Exception as error:  # decoding a damaged file can cause almost any exception
+        return decode_image(read_regular(path), preprocessing)[0] / np.float32(255.0)
+    except MemoryError as error:
+        raise unreadable_image(path, "it does not fit into memory") from error
+    except UnreadableImageError as error:
         raise unreadable_image(path, error) from error
-    array = np.asarray(resized, dtype=np.float32) / 255.0
-    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
-
-
-def _opaque_8_bits(image: Image.Image) -> Image.Image:
-    """Return the image in 8 bits without transparency. Pillow would clip 16 bits at 255 and show hidden colours."""
-    if image.mode.startswith("I"):
-        return Image.fromarray((np.asarray(image) / 257.0).round().clip(0, 255).astype(np.uint8))
-    return opaque(image, "black")
-
-
-def read_image_like(data: Dataset, path: Path) -> np.ndarray:
-    """Return an image file as [C, H, W] in 0..1, preprocessed as the images of the data if those were files too."""
-    if data.preprocessing is None:
-        return read_image(path, data.shape)
-    try:
-        return decode_image(path.read_bytes(), data.preprocessing)[0] / np.float32(255.0)
-    except (UnreadableImageError, OSError) as error:
-        raise unreadable_image(path, error) from error
+    except OSError as error:
+        raise unreadable_image(path, error.strerror or error) from error
 
 
 def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
@@ -55,11 +60,14 @@ def image_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     files: list[Path] = []
     for path in given:
         if path.is_dir():
-            files += sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+            files += sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and not p.is_dir())
         elif path.exists():
             files.append(path)
         else:
             raise unreadable_image(path, "it does not exist")
+    for path in files:
+        if kind := irregular_kind(path):
+            raise unreadable_image(path, f"it is {kind}")
     if not files:
         raise invalid("images", [str(p) for p in given], "image files such as .png or .jpg, or folders of them")
     return files

@@ -7,10 +7,12 @@ import numpy as np
 import torch
 
 from unweave.data.dataset import Dataset
+from unweave.data.user.arrays import Arrays, exact_values
 from unweave.data.user.factor_table import repr_value
 from unweave.data.user.wording import count_text, first_names, printable
 
 _MAX_SKIPPED = 5  # skipped files listed in a summary
+_CHUNK = 64  # images compared at once
 _MAX_OBSERVATIONS = 1_000_000  # that are read to describe a factor
 
 
@@ -25,7 +27,8 @@ def describe(data: Dataset) -> list[Section]:
     """Return the full description of a data set."""
     info = data.source_info
     sections = [Section(info.title, info.details)] if info.title else []
-    sections += [_images(data), _factors(data)]
+    images = _images(data)
+    sections += [images._replace(rows=[*images.rows, *((line,) for line in image_warnings(data))]), _factors(data)]
     if skipped := info.unreadable_files:
         heading = f"{count_text(len(skipped), 'file', 'files')} skipped"
         sections.append(Section(heading, [(printable(name), reason) for name, reason in skipped.items()]))
@@ -42,7 +45,30 @@ def skipped_files(data: Dataset) -> list[str]:
 
 def data_warnings(data: Dataset) -> list[str]:
     """Return one line for each part of user data that may not be as intended."""
-    return [*skipped_files(data), *data.origin.source_info.row_warnings]
+    return [*skipped_files(data), *data.origin.source_info.row_warnings, *value_notes(data), *image_warnings(data)]
+
+
+def image_warnings(data: Dataset) -> list[str]:
+    """Return one line if all images are identical, or each has a single colour; the first others end the search."""
+    first = data.raw_images(torch.tensor([0])).cpu()
+    identical = constant = True
+    for part in torch.arange(data.size).split(_CHUNK):
+        images = data.raw_images(part).cpu()
+        identical = identical and bool((images == first).all())
+        constant = constant and bool((images == images[..., :1, :1]).all())
+        if not identical and not constant:
+            return []
+    if not identical:
+        return [f"each of the {data.size:,} images has a single colour"]
+    level = float(data.images(torch.tensor([0])).mean())
+    colour = {0.0: "black", 1.0: "white"}.get(level, "identical") if constant else "identical"
+    return [f"all {data.size:,} images are {colour}: there is nothing to learn from them"]
+
+
+def value_notes(data: Dataset) -> list[str]:
+    """Return one line for each factor with entries that were not read as they are written."""
+    origin = data.origin
+    return list(origin.table.notes) if isinstance(origin, Arrays) else []
 
 
 def data_summary(data: Dataset) -> list[str]:
@@ -59,13 +85,16 @@ def data_summary(data: Dataset) -> list[str]:
         lines += [f"  {printable(name)}: {reason}" for name, reason in skipped[:_MAX_SKIPPED]]
         if (more := len(skipped) - _MAX_SKIPPED) > 0:
             lines.append(f"  and {more:,} more; for all of them: unweave data inspect {info.title}")
-    return [*lines, *info.group_notes, *info.row_notes]
+    lines += [*info.group_notes, *info.row_notes, *value_notes(data)]
+    if excluded := [f"{name} ({reason})" for name, reason in info.excluded_columns.items()]:
+        lines.append(f"not used as factors: {first_names(excluded)}")
+    return lines
 
 
 def factor_values_of(data: Dataset, k: int) -> np.ndarray:
     """Return factor k of all observations (of a part if there are very many) as numbers; nan if unknown."""
     index = torch.arange(0, data.size, -(-data.size // _MAX_OBSERVATIONS))
-    return data.values(index)[:, k].numpy()
+    return exact_values(data, index)[:, k].numpy()
 
 
 def _images(data: Dataset) -> Section:
@@ -82,7 +111,7 @@ def _images(data: Dataset) -> Section:
 def _factors(data: Dataset) -> Section:
     info = data.source_info
     rows = [_factor(data, k) for k in range(len(data.factor_names))]
-    notes = [*info.group_notes, *info.name_notes, *info.row_notes]
+    notes = [*info.group_notes, *info.name_notes, *info.row_notes, *value_notes(data)]
     notes += [f"column {name!r} is not a factor: {reason}" for name, reason in info.excluded_columns.items()]
     count = count_text(len(rows), "factor", "factors") if rows else "No known factors"
     source = f", from {info.factor_source}" if info.factor_source else ""

@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
-from unweave.data.user.factor_table import FactorTable, read_separated
+from unweave.data.storage.regular_file import irregular_kind
+from unweave.data.user.factor_table import FactorTable, read_separated, text_factor
 from unweave.data.user.row_matching import file_finder, find_file
-from unweave.errors import UserError
+from unweave.errors import UserError, check_path
 
 ROW_CONTENT = {"pairs": "two file names", "groups": "a file name and a group name"}
 SHARED = ("content", "style")  # third entry of a row of pairs
@@ -83,9 +83,10 @@ class PairList(NamedTuple):
 
 def read_rows(option: str, path: str | Path) -> RowFile:
     """Read the rows of a .csv of "pairs" or "groups"; blank rows are skipped."""
-    file = RowFile(option, Path(path).expanduser().resolve(), [])
+    file = RowFile(option, check_path(option, path), [])
     if not file.path.is_file():
-        problem = "is a folder" if file.path.is_dir() else "does not exist"
+        kind = irregular_kind(file.path)
+        problem = f"is {kind}" if kind else "does not exist"
         raise file.error(problem, f"a .csv with {ROW_CONTENT[option]} per row")
     try:
         for number, cells in _cells(file.path):
@@ -162,16 +163,7 @@ def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, s
     singletons = [name for name, count in counts.items() if count == 1]
     if len(singletons) == len(counts):
         raise file.error("every group has only one image", "a group of two or more images")
-    return GroupAssignment(file.path, _group_factor(names_N), singletons, len(rows) < len(file.rows))
-
-
-def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
-    """Return the groups as a discrete factor. Names stay texts: 7 and 007 are two groups."""
-    values = sorted({name for name in names_N if name is not None})
-    position = {name: number for number, name in enumerate(values)}
-    classes_N = np.array([-1 if name is None else position[name] for name in names_N], np.int64)
-    numbers_N = np.where(classes_N < 0, np.nan, classes_N)
-    return FactorTable(("group",), ("discrete",), (tuple(values),), classes_N[:, None], numbers_N[:, None], ((),))
+    return GroupAssignment(file.path, text_factor("group", names_N), singletons, len(rows) < len(file.rows))
 
 
 def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> PairList:

@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from unweave.data.option_types import check_options
 from unweave.data.user.array_file import array_file, array_info
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.folder import folder
 from unweave.data.user.formats import ACCEPTED, find_format
-from unweave.data.user.image_io import array_preprocessing
 from unweave.data.user.items import is_items, items
-from unweave.data.user.pixels import to_pixels
-from unweave.errors import UserError, check_choice
+from unweave.data.user.pixels import ArrayOptions, to_pixels
+from unweave.data.user.value_range import as_array
+from unweave.errors import UserError, check_choice, invalid
 
 USER_DATASETS: dict[str, Callable[..., Arrays]] = {"folder": folder, "arrays": array_file}  # names in a run's config
 
@@ -33,14 +35,14 @@ def open_user_data(source: Any, names: Collection[str], options: Mapping[str, An
         return None
     for option in options:
         check_choice("option", option, list(inspect.signature(read).parameters)[1:], context=f"data {shown}")
-    return read(source, **options)
+    return read(source, **check_options(read, options, f"data {shown}"))
 
 
 def _find_reader(text: str, names: Collection[str]) -> Callable[..., Arrays] | None:
     """Return the reader of a path, None if the text is or may be the name of a data set."""
     if text.strip() in names:
         return None
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if _is_true(path.is_dir):
         return folder
     if find_format(path) and not text.rstrip().endswith(")"):
@@ -70,6 +72,16 @@ def _is_true(test: Callable[[], bool]) -> bool:
         return False
 
 
+def _as_columns(factors: Any) -> np.ndarray:
+    """Return factors as an array [N, K] in which no value was converted: a list may mix long integers and fractions."""
+    if isinstance(factors, Tensor):
+        factors = factors.detach().cpu()
+        table = (factors.double() if factors.is_floating_point() else factors).numpy()  # numpy has no bfloat16
+    else:
+        table = factors if isinstance(factors, np.ndarray) else np.asarray(factors, dtype=object)
+    return table[:, None] if table.ndim == 1 else table
+
+
 def in_memory(
     images: np.ndarray | Tensor,
     *,
@@ -80,13 +92,17 @@ def in_memory(
     fit: str = "crop",
     channels: str = "auto",
     background: str = "white",
+    white: int | None = None,
+    alpha: bool = False,
     resident: bool | None = None,
 ) -> Arrays:
-    """Return a data set of images in bytes or in 0..1, of any layout, and factors [N, K] of any values."""
-    given = images.detach().cpu().numpy() if isinstance(images, Tensor) else images
-    pixels, notes = to_pixels(given, "data", layout, array_preprocessing(size, fit, channels, background))
-    table = None if factors is None else np.asarray(factors)
-    table = table[:, None] if table is not None and table.ndim == 1 else table
-    data = Arrays(pixels, table, names=names, resident=resident)
-    data.source_info = array_info(None, given, notes)
+    """Return a data set of images of any layout and values, and factors [N, K] of any values."""
+    given = as_array(images)
+    pixels = to_pixels(given, "data", ArrayOptions(layout, size, fit, channels, background, white, alpha))
+    table = None if factors is None else _as_columns(factors)
+    if table is None and names:
+        raise invalid("names", names, "left out if factors is not given")
+    copy = np.may_share_memory(pixels.images, given)
+    data = Arrays(pixels.images, table, names=names, resident=resident, copy=copy)
+    data.preprocessing, data.source_info = pixels.preprocessing, array_info(None, given, pixels.notes)
     return data

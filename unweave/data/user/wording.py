@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from unicodedata import category
+
+_ESCAPED = ("Cc", "Cs", "Zl", "Zp")  # control characters, surrogates (bytes that are not text), separators of lines
 
 
 def printable(name: str) -> str:
-    """Return a file name with the bytes replaced that are not text."""
-    return name.encode("utf-8", "replace").decode()
+    r"""Return a name as one line of text, with line breaks and what is not text as escapes such as \n."""
+    return "".join(c.encode("unicode_escape").decode() if category(c) in _ESCAPED else c for c in name)
 
 
 def display_path(path: Path) -> str:
     """Return the path relative to the current folder if it is inside it."""
     here = Path.cwd()
-    return str(path.relative_to(here)) if path != here and path.is_relative_to(here) else str(path)
+    return printable(str(path.relative_to(here) if path != here and path.is_relative_to(here) else path))
 
 
 def count_text(count: int, one: str, many: str) -> str:

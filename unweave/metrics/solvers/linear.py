@@ -5,18 +5,24 @@ Shape letters: N rows, D codes, E = D + 1, V classes, M test rows, P problems so
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unweave.metrics.inputs import Floats, Indices
 from unweave.ops.threads import single_thread
 
 
+def varies(codes_ND: Floats, deviation_D: Floats) -> NDArray[np.bool_]:
+    """Return which codes have a spread to divide by."""
+    # The deviation of a constant may be a rounding error; its range is exactly 0. The deviation of a code with a range
+    # below about 1e-154 underflows, so such a code counts as constant.
+    return (np.ptp(codes_ND, axis=0) > 0) & (deviation_D > np.finfo(np.float64).tiny)
+
+
 def standardize(train_ND: Floats, *others: Floats) -> list[Floats]:
     """Standardise codes with the mean and deviation of the train rows; a constant code becomes 0."""
-    # The deviation of a constant may be a rounding error; its range is exactly 0.
-    varying_D = np.ptp(train_ND, axis=0) > 0
-    mean_D = train_ND.mean(axis=0)
-    scale_D = np.divide(1.0, train_ND.std(axis=0), out=np.zeros(len(mean_D)), where=varying_D)
+    mean_D, deviation_D = train_ND.mean(axis=0), train_ND.std(axis=0)
+    scale_D = np.divide(1.0, deviation_D, out=np.zeros(len(mean_D)), where=varies(train_ND, deviation_D))
     return [(codes - mean_D) * scale_D for codes in (train_ND, *others)]
 
 

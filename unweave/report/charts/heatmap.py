@@ -71,8 +71,7 @@ def score_rows(result: Evaluation) -> list[list[str]]:
         metric = describe(name)
         ends = result.intervals.get(name)
         between = f"{format_number(ends[0], 3)} – {format_number(ends[1], 3)}" if ends else ""
-        about = f"{metric.description}\n[dim]{metric.definition}[/dim]"
-        rows.append([metric.title, format_number(value, 3), between, about])
+        rows.append([metric.title, format_number(value, 3), between, metric.description, metric.definition])
     return rows
 
 

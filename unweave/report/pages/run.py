@@ -1,6 +1,7 @@
 """The report: one HTML file about one or several runs."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -9,8 +10,10 @@ from typing import Any
 
 from unweave.config import RunConfig
 from unweave.contract import is_supervised
-from unweave.errors import invalid
-from unweave.model import TrainedModel
+from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
+from unweave.errors import UserError, UserNotice, invalid
+from unweave.evaluation.run_table import AnyRun, Unscored, data_labels, error_text, unscored_notice
+from unweave.model import Diverged, TrainedModel
 from unweave.report.formatting import DASH, NARROW, format_number, join_words, method_title, pretty, short_title
 from unweave.report.panels import render_panels
 from unweave.report.render import check_file, write_page
@@ -22,20 +25,23 @@ MAX_VALUES = 4_800_000  # in all traversals of a page; larger pages have fewer s
 
 
 def report(
-    runs: Sequence[str | Path | TrainedModel],
+    runs: Sequence[str | Path | AnyRun],
     out: str | Path,
     *,
     seed: int = 0,
     device: str = "cpu",
     title: str | None = None,
 ) -> Path:
-    """Write a self-contained HTML page about runs: scores, images, training curves, and how to reproduce them."""
+    """Write a self-contained HTML page about runs: scores, images, training curves, and how to reproduce them.
+
+    One of several runs that cannot be loaded or scored is left out; the page and a UserNotice say so.
+    """
     if isinstance(runs, str | Path | TrainedModel):
         runs = [runs]
     if not runs:
         raise invalid("runs", runs, "at least one run folder")
     path = check_file(out)
-    views = [view_run(run, number=number, seed=seed, device=device) for number, run in enumerate(runs)]
+    views, left_out = _view_runs(runs, seed, device)
     several, starts = len(views) > 1, _start_images(views)
     labels = run_labels([run.trained.config for run in views], [run.trained.folder.path.name for run in views])
     views = [
@@ -44,7 +50,31 @@ def report(
     comparison = _comparison(ComparisonView(views)) if several else None
     articles = [(view, run_summary(view), _facts(view), render_panels("run", view, 2 + several)) for view in views]
     title = title or _title(views)
-    return write_page("run", path, title=title, seed=seed, comparison=comparison, articles=articles)
+    texts = {"title": title, "seed": seed, "left_out": left_out}
+    return write_page("run", path, **texts, comparison=comparison, articles=articles)
+
+
+def _view_runs(runs: Sequence[str | Path | AnyRun], seed: int, device: str) -> tuple[list[RunView], list[str]]:
+    """Return a view of each run that can be shown, and a line for each of the others."""
+    views: list[RunView] = []
+    left_out = []
+    for k, run in enumerate(runs):
+        path = run if isinstance(run, str | Path) else run.folder.path
+        try:
+            views.append(_view(run, len(views), seed, device))
+        except (UserError, OSError) as error:
+            if not views and k == len(runs) - 1:  # no other run can be shown
+                raise
+            left_out.append(unscored_notice(path, error_text(error)))
+            warnings.warn(left_out[-1], UserNotice, stacklevel=3)
+    return views, left_out
+
+
+def _view(run: str | Path | AnyRun, number: int, seed: int, device: str) -> RunView:
+    if isinstance(run, Unscored | Diverged):
+        reason = run.reason if isinstance(run, Unscored) else f"it diverged at step {run.step:,}"
+        raise UserError(reason, argument="run", value=str(run.folder.path), accepted="a run that can be scored")
+    return view_run(run, number=number, seed=seed, device=device)
 
 
 def _start_images(runs: Sequence[RunView]) -> int:
@@ -55,9 +85,13 @@ def _start_images(runs: Sequence[RunView]) -> int:
 
 def _title(runs: Sequence[RunView]) -> str:
     methods = list(dict.fromkeys(method_title(run.trained.config.method) for run in runs))
-    data = list(dict.fromkeys(run.trained.config.data for run in runs))
+    data = list(dict.fromkeys(_data_names([run.trained.config for run in runs])))
     names = join_words(methods) if len(methods) <= 3 else f"{len(methods)} methods"
     return f"{names} on {join_words(data)}"
+
+
+def _data_names(configs: Sequence[RunConfig]) -> list[str]:
+    return data_labels([c.data_text() for c in configs], [c.data_digest for c in configs])
 
 
 def run_labels(configs: Sequence[RunConfig], folders: Sequence[str]) -> list[str]:
@@ -89,6 +123,7 @@ def run_summary(run: RunView) -> str:
     colour = "grey" if channels == 1 else "colour"
     factors = join_words([pretty(name) for name in data.factor_names])
     unfinished = "" if run.step >= config.steps else f" The run is unfinished: it is at step {run.step:,}."
+    sampled = f" {SAMPLED_NOTE[0].upper()}{SAMPLED_NOTE[1:]}." if is_sampled(run.result.data_digest) else ""
     explained, unit = "No supervision was used.", "images"
     if is_supervised(needs):
         explained, unit = run.trained.supervision.explain(data), run.trained.supervision.unit
@@ -96,7 +131,7 @@ def run_summary(run: RunView) -> str:
         f"{method_title(config.method)} on {config.data} ({height} × {width}, {colour}), "
         f"{config.steps:,} steps with batches of {config.batch:,} {unit}, seed {config.seed}.{unfinished} "
         f"The data set has {data.size:,} images {f'that differ in {factors}' if factors else 'without known factors'}. "
-        f"{explained}"
+        f"{explained}{sampled}"
     )
 
 
@@ -151,6 +186,11 @@ def _verdict(title: str, ranked: Sequence[tuple[float, str]]) -> str:
 
 def _common_settings(configs: Sequence[RunConfig]) -> str:
     """Say in which of data, steps and batch size all runs agree."""
-    phrases = [(f"on {c.data_text()}", f"for {c.steps:,} steps", f"with a batch size of {c.batch:,}") for c in configs]
-    same = [phrase[0] for phrase in zip(*phrases, strict=True) if len(set(phrase)) == 1]
+    first = configs[0]
+    values: dict[str, set[Any]] = {
+        f"on {first.data_text()}": {config.data_key() for config in configs},
+        f"for {first.steps:,} steps": {config.steps for config in configs},
+        f"with a batch size of {first.batch:,}": {config.batch for config in configs},
+    }
+    same = [phrase for phrase, found in values.items() if len(found) == 1]
     return f"{'Both' if len(configs) == 2 else 'All'} were trained {' '.join(same)}." if same else ""

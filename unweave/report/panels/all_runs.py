@@ -22,7 +22,9 @@ def context(sweep: SweepView) -> dict[str, Any]:
         values = [float(row[name]) for name in sweep.scores]
         cells += [(format_number(value, 3), repr(value) if math.isfinite(value) else "") for value in values]
         name = folder if len(set(folders)) == len(folders) else row["run"]
-        rows.append({"folder": name, "path": row["run"], "cells": cells, "step": row["diverged"]})
+        reason = row.get("not_scored")
+        shown = {"folder": name, "path": row["run"], "cells": cells, "step": row["diverged"]}
+        rows.append(shown | {"reason": reason if isinstance(reason, str) else ""})
     return {"headers": [*settings, *(short_title(name) for name in sweep.scores)], "rows": rows}
 
 

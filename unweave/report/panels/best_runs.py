@@ -18,7 +18,8 @@ from unweave.runs import RunFolder
 def context(sweep: SweepView) -> dict[str, Any]:
     score = sweep.leading_score or ""
     runs = [_best(sweep, family, score) for family in sweep.families]
-    title = "The best run of each method" if sweep.several else "The best run"
+    where = " on each data set" if len({family.data for family in sweep.families}) > 1 else ""
+    title = f"The best run of each method{where}" if sweep.several else "The best run"
     return {"title": title, "runs": runs, "score": short_title(score)}
 
 

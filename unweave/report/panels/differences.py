@@ -5,6 +5,7 @@ from typing import Any
 
 from unweave.config import RunConfig, format_value
 from unweave.contract import static_arguments
+from unweave.evaluation.run_table import data_labels
 from unweave.methods import METHODS
 from unweave.report.formatting import DASH, method_title
 from unweave.report.panel import Panel
@@ -20,6 +21,8 @@ def differences(configs: Sequence[RunConfig]) -> list[tuple[str, list[str]]]:
     """Return the settings in which runs differ, each with its value per run."""
     rows = [config.shown_settings() for config in configs]
     table = {name: [row.get(name, DASH) for row in rows] for row in rows for name in row}
+    if len(set(table["data"])) < len({config.data_key() for config in configs}):  # it differs in the digest
+        table["data"] = data_labels(table["data"], [config.data_digest for config in configs])
     table["method"] = [method_title(name) for name in table["method"]]
     differing = [(name, values) for name, values in table.items() if len(set(values)) > 1]
     return [(name, values) for name, values in differing if not _unused(name, configs, values)]

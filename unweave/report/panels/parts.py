@@ -3,6 +3,7 @@
 Shape letters: Z latents, P parts, K factors.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -73,7 +74,7 @@ def context(run: RunView) -> dict[str, Any]:
 def _group_accuracy(trained: TrainedModel, seed: int) -> dict[str, Any] | None:
     """Return how well the group can be predicted; None without groups by factors, or with too many of them."""
     by = trained.supervision.shared
-    if not by or np.prod([trained.data.factor_sizes[k] for k in by]) > MAX_CLASSES:
+    if not by or math.prod(trained.data.factor_sizes[k] for k in by) > MAX_CLASSES:
         return None
     try:
         found = group_accuracy(trained, members=MEMBERS, num_samples=ACCURACY_ROWS, seed=seed)

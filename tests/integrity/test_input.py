@@ -1,0 +1,191 @@
+"""Bad input at the command line and in files: one line about it, and nothing half-written.
+
+The numbers in brackets are those of the defects that the tests reproduce.
+"""
+
+import json
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+from command import unweave
+from raises import raises
+
+import unweave as uw
+
+TINY = ["--data", "digits", "--set", "net=mlp", "--steps", "2", "--batch", "4", "--device", "cpu", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Run each test in an empty folder, with an empty cache."""
+    monkeypatch.setenv("UNWEAVE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained") / "run"
+    uw.train("beta_vae", "digits", out=path, steps=2, batch=4, latents=3, net="mlp", device="cpu")
+    return path
+
+
+def refused(capsys, *words):
+    """Run a command that must be refused; return its only line."""
+    code, _, err = unweave(capsys, *words)
+    line = err.strip().splitlines()[-1]
+    assert code == 2 and line.startswith("error: "), err
+    return line
+
+
+# --- text of users on the console (B-H4) ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["\\[/x]", "x[/red]", "a[v2]", "[bold]", ":smile:", "\\"])
+def test_brackets_and_backslashes_in_words_are_text(text, capsys):
+    """(B-H4)"""
+    assert repr(text) in refused(capsys, "list", text)
+
+
+def test_the_next_commands_can_be_copied(folder, trained, capsys, monkeypatch):
+    """(B-H4)"""
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "x[/red] [v2] :smile: it's" + "long" * 20
+    code, out, _ = unweave(capsys, "train", "beta_vae", *TINY, "--out", name)
+    assert code == 0 and out.startswith(f"{name} is trained.")
+    command = next(line for line in out.splitlines() if line.startswith("  unweave evaluate"))
+    assert shlex.split(command) == ["unweave", "evaluate", name]
+    assert (folder / name / "config.json").is_file()
+    code, out, _ = unweave(capsys, "report", trained, "--out", f"{name}.html")
+    assert code == 0 and out.startswith(f"{name}.html is written")
+
+
+def test_control_characters_are_shown_as_escapes(folder, capsys):
+    """(B: Low)"""
+    name = "red\x1b[31m"
+    code, out, err = unweave(capsys, "train", "beta_vae", *TINY, "--out", name)
+    assert code == 0 and (folder / name).is_dir()
+    assert "\x1b" not in out + err and "red\\x1b[31m is trained" in out
+    assert "unweave evaluate $'red\\x1b[31m'" in out
+    assert "\x1b" not in refused(capsys, "train", "beta_vae", *TINY, "--data", "\x1b[31m/x")
+
+
+def test_a_name_that_is_not_utf8_can_be_printed(folder, capsys):
+    """(B-H4)"""
+    assert "x[v2].txt" in refused(capsys, "train", "vae", "--data", "caf\udce9/x[v2].txt")
+
+
+def test_a_tilde_in_an_option_is_the_home_folder(folder, tmp_path, trained, capsys, monkeypatch):
+    """(B: Low)"""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert unweave(capsys, "evaluate", trained, "--metrics", "mig", "--out=~/scores")[0] == 0
+    assert (tmp_path / "scores" / "scores.json").is_file() and not list(folder.iterdir())
+
+
+def test_an_unknown_strategy_is_refused_for_one_run(capsys):
+    """(B: Low)"""
+    assert "nonsense" in refused(capsys, "train", "beta_vae", *TINY, "--strategy", "nonsense")
+
+
+# --- numbers (B-H5, B-M4) --------------------------------------------------------------------------------------------
+
+DIGITS = "1" * 5000
+NUMBERS = [  # options of train, and what the message names
+    (["--seeds", "²"], "seeds"),
+    (["--seeds", "٣-٤"], "seeds"),
+    (["--seeds", DIGITS], "seeds"),
+    (["--seeds", "0-9999,10000-19999"], "seeds"),
+    (["--set", "latents=1e999"], "latents"),
+    (["--set", "latents=1e20"], "latents"),
+    (["--set", f"latents={DIGITS}"], "latents"),
+    (["--set", "latents=nan"], "latents"),
+    (["--set", "beta=nan"], "beta"),
+    (["--set", "beta=1e39"], "beta"),
+    (["--set", "beta=linear(0,4,10,nan)"], "beta"),
+    (["--set", "beta=linear(0,4,inf)"], "beta"),
+    (["--set", "beta=linear(0,nan,10)"], "beta"),
+    (["--set", "beta=linear(0,1e39,10)"], "beta"),
+    (["--set", "beta=linear(0,4,1e39)"], "beta"),
+    (["--set", "beta=linear(0,4,0)"], "beta"),
+    (["--lr", "linear(1e-3,0,10,nan)"], "lr"),
+    (["--lr", "1e39"], "lr"),
+    (["--lr", "²"], "lr"),
+    (["--clip", "nan"], "clip"),
+    (["--clip", "1e39"], "clip"),
+    (["--init", "normal(1e39)"], "init"),
+    (["--checkpoint-every", "nans"], "checkpoint_every"),
+    (["--checkpoint-every", "²"], "checkpoint_every"),
+    (["--seed", "9" * 30], "seed"),
+    (["--device", "cpu:x"], "device"),
+    (["--device", "cpu:99999"], "device"),
+    (["--device", "cuda:" + DIGITS], "device"),
+    (["--data", "split(data='digits', fraction=1e999)"], "fraction"),
+    (["--data", f"sprites(size={DIGITS})"], "data"),
+    (["--supervision", "labels(n=1e999)"], "n"),
+]
+
+
+@pytest.mark.parametrize(("options", "argument"), NUMBERS, ids=[f"{option} {v[:30]}" for (option, v), _ in NUMBERS])
+def test_numbers_that_are_none_are_refused_before_anything_is_written(options, argument, folder, capsys):
+    """(B-H5, B-M4)"""
+    line = refused(capsys, "train", "beta_vae", *TINY, *options)
+    assert f"{argument} " in line.replace("'", "").replace("-", "_") and len(line) < 2000
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("beta", [float("nan"), float("inf"), 1e39, 10**400, (0.0, 4.0, 10.0, float("nan"))])
+def test_settings_in_python_that_are_not_finite(beta, folder):
+    """(B-H5, B-M4)"""
+    with raises("beta"):
+        uw.train("beta_vae", "digits", net="mlp", beta=beta, steps=2, device="cpu", out="run")
+    assert not list(folder.iterdir())
+
+
+def test_numbers_of_evaluate(folder, trained, capsys):
+    """(B-H5, B-H11)"""
+    np.savez("codes.npz", codes=np.eye(20), factors=np.eye(20, 2))
+    for options in (["--rows", "²"], ["--rows", DIGITS]):
+        assert "rows " in refused(capsys, "evaluate", trained, *options)
+    for options in (["--seed", "-1"], ["--seed", "9" * 30], ["--resamples", "100000000"], ["--device", "cpu:x"]):
+        assert f"{options[0][2:]} must be" in refused(capsys, "evaluate", "codes.npz", *options)
+    assert [path.name for path in folder.iterdir()] == ["codes.npz"]
+
+
+# --- sizes (B-H7) ----------------------------------------------------------------------------------------------------
+
+SIZES = [  # method, options of train, and what the message names
+    ("beta_vae", ["--set", "latents=1e9"], "latents"),
+    ("beta_vae", ["--set", "latents=1e7"], "latents"),
+    ("factor_vae", ["--set", "discriminator_width=1e8"], "discriminator_width"),
+    ("factor_vae", ["--set", "discriminator_depth=1e6"], "discriminator_depth"),
+    ("aae_cluster", ["--set", "clusters=1e9"], "clusters"),
+    ("aae", ["--set", "discriminator_steps=1e9"], "discriminator_steps"),
+    ("generalized_m2", ["--set", "samples=1e9", "--supervision", "labels(n=100)"], "samples"),
+    ("beta_vae", ["--batch", "1000000000"], "batch"),
+    (
+        "beta_vae",
+        ["--data", "correlated(data='rooms(size=8)', factors=['floor_hue', 'wall_hue'], size=2000000000)"],
+        "size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "argument"), SIZES, ids=[f"{m} {o[1][:20]}" for m, o, _ in SIZES])
+def test_a_size_that_memory_cannot_hold_is_refused_by_name(method, options, argument, folder, capsys):
+    """(B-H7)"""
+    assert f"{argument} must be" in refused(capsys, "train", method, *TINY, *options)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(("field", "value"), [("batch", 10**9), ("latents", 10**9)])
+def test_an_edited_size_does_not_exhaust_the_memory(field, value, trained, folder, capsys):
+    """(B-H7)"""
+    shutil.copytree(trained, folder / "edited")
+    config = json.loads((folder / "edited" / "config.json").read_text())
+    (config if field == "batch" else config["arguments"])[field] = value
+    (folder / "edited" / "config.json").write_text(json.dumps(config))
+    (folder / "edited" / "weights.safetensors").unlink()
+    assert f"{field} must be smaller" in refused(capsys, "train", "--resume", "edited")

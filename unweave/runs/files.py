@@ -1,0 +1,149 @@
+"""Files and folders that appear complete or not at all, and the errors of locations that cannot be written."""
+
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from unweave.errors import UserError, invalid
+from unweave.runs.lock import lock
+
+LOCK = ".lock"  # in every run folder; held while the run is written
+_LEFTOVER_SECONDS = 3600  # younger temporary folders may belong to a process that has not locked them yet
+_NEW_FOLDER = re.compile(r"\..*\.new-[0-9a-f]{8}")
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write a file such that it has either its old or its complete new content, even if the process is killed."""
+    temporary = path.with_name(f".{_shorten(path.name)}.{secrets.token_hex(4)}")
+    try:
+        write_new(temporary, content, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # instead of the temporary name, or none for a full disk
+        raise
+
+
+def write_new(path: Path, content: bytes, final: Path | None = None) -> None:
+    """Write a file that does not exist, to disk, and rename it to `final`, if that is given; remove it on failure."""
+    with open(path, "xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            if final is not None:
+                os.replace(path, final)
+        except BaseException:
+            with suppress(FileNotFoundError):  # it was renamed before the interruption
+                path.unlink()
+            raise
+
+
+def sync_file(path: Path) -> None:
+    """Write the content of a file to disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Write the names in a folder to disk, so that a rename survives a power failure."""
+    with suppress(OSError):  # systems and file systems that cannot open or sync folders
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_temporary_files(folder: Path, names: tuple[str, ...]) -> None:
+    """Remove what killed processes left of files with these names; no other process may be writing them."""
+    for entry in os.scandir(folder):
+        if any(re.fullmatch(rf"\.{re.escape(name)}\.\w{{8}}", entry.name) for name in names):
+            with suppress(OSError):
+                os.unlink(entry.path)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that is renamed to `path` at the end of the block, if nothing exists there.
+
+    On failure the folders that were created here are removed: the temporary one, and its parents if they are empty.
+    """
+    created: list[Path] = []
+    temporary = path.with_name(f".{_shorten(path.name)}.new-{secrets.token_hex(4)}")
+    try:
+        _make_folder(temporary, created)
+        yield temporary
+        sync_folder(temporary)
+        os.rename(temporary, path)
+        sync_folder(path.parent)
+    except BaseException as error:
+        if temporary in created:
+            shutil.rmtree(created.pop(), ignore_errors=True)
+        for parent in reversed(created):
+            with suppress(OSError):  # another process uses it
+                parent.rmdir()
+        if isinstance(error, OSError) and os.path.lexists(path):
+            raise existing_folder_error(path) from error
+        raise
+
+
+def _shorten(name: str) -> str:
+    """Return a beginning of the name that leaves space for a suffix in the 255 bytes of a file name."""
+    return name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+
+
+def _make_folder(path: Path, created: list[Path]) -> None:
+    """Create a folder and its missing parents; append each to `created`."""
+    try:
+        path.mkdir()
+    except FileNotFoundError:
+        with suppress(FileExistsError):  # another process was faster
+            _make_folder(path.parent, created)
+        path.mkdir()
+    created.append(path)
+
+
+def is_temporary(path: Path) -> bool:
+    """Return True if the name is that of a folder from `new_folder`."""
+    return _NEW_FOLDER.fullmatch(path.name) is not None
+
+
+def remove_leftover_folders(parent: Path) -> None:
+    """Remove temporary folders of `new_folder` whose process was killed."""
+    for entry in os.scandir(parent):
+        path = Path(entry.path)
+        if is_temporary(path) and entry.is_dir(follow_symlinks=False):
+            old = time.time() - entry.stat(follow_symlinks=False).st_mtime > _LEFTOVER_SECONDS
+            with suppress(OSError, _InUse):
+                if old:
+                    with lock(path / LOCK, _InUse):
+                        shutil.rmtree(path, ignore_errors=True)
+
+
+class _InUse(Exception):
+    """The folder belongs to a running process."""
+
+
+def existing_folder_error(path: Path | str) -> UserError:
+    hint = "choose another, or continue this one with --resume"
+    return invalid("out", str(path), "a folder that does not exist", hint=hint)
+
+
+def unwritable(path: Path | str, error: OSError, argument: str = "out") -> UserError:
+    message = f"{argument} '{path}' cannot be written: {error.strerror or error}; choose another location"
+    return UserError(message, argument=argument, value=str(path), accepted="a writable location")
+
+
+def write_files(out: str | Path, contents: Mapping[Path, bytes], *, argument: str = "out") -> None:
+    """Write files and their folders; raise a UserError that names `out` if that fails."""
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, content)
+    except OSError as error:
+        raise unwritable(out, error, argument) from error

@@ -1,0 +1,187 @@
+"""`RunFolder`: the files of one run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from unweave.errors import UserError, invalid
+from unweave.runs.files import (
+    LOCK,
+    existing_folder_error,
+    is_temporary,
+    new_folder,
+    remove_temporary_files,
+    sync_file,
+    unwritable,
+    write_atomic,
+    write_new,
+)
+from unweave.runs.lock import lock
+
+CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
+_WRITTEN_BY_TRAINING = ("config.json", "model.json", "log.jsonl", "time.json", CHECKPOINT, WEIGHTS)
+
+
+def damaged(run: Path | str, fault: str) -> UserError:
+    """Return the error for a run with a file that cannot be read."""
+    message = f"run '{run}' is damaged: {fault}"
+    return UserError(message, argument="run", value=str(run), accepted="an intact run folder")
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    on_disk = True
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+
+    @contextmanager
+    def create(
+        self,
+        config: Mapping[str, Any],
+        model_info: Mapping[str, Any] | None = None,
+        write: Callable[[RunFolder], None] | None = None,
+    ) -> Iterator[None]:
+        """Create the folder, complete with the configuration and the description of the model, and hold its lock.
+
+        `write` writes further files.
+        """
+        if os.path.lexists(self.path):
+            raise existing_folder_error(self.path)
+        with ExitStack() as stack:
+            try:
+                with new_folder(self.path) as temporary:
+                    stack.enter_context(lock(temporary / LOCK, self._in_use))
+                    write_new(temporary / "config.json", _json_bytes(config))
+                    if model_info is not None:
+                        write_new(temporary / "model.json", _json_bytes(model_info))
+                    if write is not None:
+                        write(type(self)(temporary))
+            except OSError as error:
+                raise unwritable(self.path, error) from error
+            yield
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of an existing run, so that no other process trains it; the lock of a dead process is free."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(lock(self.path / LOCK, self._in_use))
+                remove_temporary_files(self.path, _WRITTEN_BY_TRAINING)
+            except OSError as error:
+                raise unwritable(self.path, error, "run") from error
+            yield
+
+    def _in_use(self, holder: str) -> UserError:
+        message = f"run '{self.path}' is being trained by {holder}; wait until it ends, or stop it"
+        return UserError(message, argument="run", value=str(self.path), accepted="a run that is not being trained")
+
+    @classmethod
+    def open(cls, path: Path | str) -> RunFolder:
+        """Return the folder of an existing run; raise if it is not one, or if its config.json is damaged."""
+        folder = cls(path)
+        if not folder.has("config.json"):
+            raise invalid("run", str(path), "a run folder, which contains config.json")
+        stored = folder.read_json("config.json")
+        if not isinstance(stored, dict) or "method" not in stored:
+            raise damaged(path, "config.json does not describe a run")
+        return folder
+
+    @property
+    def finished(self) -> bool:
+        return self.has(WEIGHTS)
+
+    @property
+    def training_time(self) -> dict[str, Any]:
+        """Seconds of training, number of models trained in them, and name of the device; {} if not stored."""
+        found = self.read_json("time.json") if self.has("time.json") else {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def model_info(self) -> dict[str, Any] | None:
+        """Form of the data and names of the classes; None for runs written before these were stored."""
+        return self.read_json("model.json") if self.has("model.json") else None
+
+    def read_json(self, name: str) -> Any:
+        try:
+            return json.loads((self.path / name).read_text())
+        except (ValueError, OSError) as error:
+            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+
+    def write_json(self, name: str, content: Any) -> None:
+        write_atomic(self.path / name, _json_bytes(content))
+
+    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: str) -> None:
+        """Write tensors and text metadata as one safetensors file. The log records before it are on disk first."""
+        if self.has("log.jsonl"):
+            sync_file(self.path / "log.jsonl")
+        flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
+        # One entry only: safetensors writes several in random order, but the files of equal runs should be equal.
+        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **metadata})}))
+
+    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+        """Return the tensors and the metadata of a file; names from older versions are replaced."""
+        metadata, path = self.read_metadata(name), self.path / name
+        try:
+            tensors = load_tensors(path.read_bytes())
+        except (SafetensorError, OSError, ValueError) as error:
+            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+        return tensors if "format" in metadata else {current_name(n): t for n, t in tensors.items()}, metadata
+
+    def read_metadata(self, name: str) -> dict[str, str]:
+        try:
+            with safe_open(self.path / name, framework="pt") as file:
+                return json.loads((file.metadata() or {}).get("about", "{}"))
+        except (SafetensorError, OSError, ValueError) as error:
+            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+    def append_log(self, record: Mapping[str, Any]) -> None:
+        with open(self.path / "log.jsonl", "a") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def logs(self) -> list[dict[str, Any]]:
+        """Return all complete records; an incomplete last line is ignored."""
+        path, records = self.path / "log.jsonl", []
+        for line in path.read_text().splitlines(keepends=True) if path.exists() else ():
+            with suppress(ValueError):
+                records += [json.loads(line)] if line.endswith("\n") else []
+        return [{current_name(name): value for name, value in record.items()} for record in records]
+
+    def truncate_log(self, stage: int, step: int) -> None:
+        """Remove the records after this position; a resumed run writes them again."""
+        kept = [r for r in self.logs() if (r["stage"], r["step"]) <= (stage, step)]
+        write_atomic(self.path / "log.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
+
+
+def _json_bytes(content: Any) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def current_name(name: str) -> str:
+    """Return the current name of a tensor, player or logged quantity of an older run."""
+    return (
+        name.replace("critic", "discriminator").replace("places_YZ", "cluster_heads").replace("closeness", "repulsion")
+    )
+
+
+def list_runs(root: Path | str) -> list[RunFolder]:
+    """Return the run folders directly below a folder, sorted by name."""
+    paths = sorted(file.parent for file in Path(root).glob("*/config.json"))
+    return [RunFolder(path) for path in paths if not is_temporary(path)]
