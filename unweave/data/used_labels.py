@@ -28,7 +28,7 @@ from unweave.runs import RunFolder, damaged
 
 FILE = "labels.safetensors"
 _RENDERED = tuple(made for name, made in DATASETS.items() if name not in FILES and isinstance(made, type))
-_CHUNK_BYTES = 64 << 20  # of images that are hashed at once
+_CHUNK_BYTES = 4 << 20  # of images that are hashed at once
 _ROUNDING = 1e-2  # distance to an integer of 8-bit values that were stored as floats of any precision
 _FLOAT32 = 1e-4  # the same for float32
 _latest: WeakKeyDictionary[Dataset, tuple[Tensor, np.ndarray]] = WeakKeyDictionary()
@@ -124,11 +124,20 @@ def image_digests(data: Dataset, index_N: Tensor) -> np.ndarray:
 
 def digests_of(images_BCHW: Tensor) -> np.ndarray:
     """Return a 64-bit hash of each image in 0..1 [B]: of its bytes if it has 8 bits per pixel, else of its floats."""
+    nearest, has_8_bits_B = _nearest_bytes(images_BCHW)
+    digests_B = _hashes(nearest)
+    if not has_8_bits_B.all():
+        floats = (images_BCHW + 0.0).float().cpu().flatten(1).numpy()  # without negative zeros
+        digests_B = np.where(has_8_bits_B, digests_B, _hashes(floats))
+    return digests_B
+
+
+def _nearest_bytes(images_BCHW: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Return the images as bytes [B, C * H * W], and which of them have 8 bits per pixel [B]."""
     values = images_BCHW * 255.0
     nearest = values.round()
-    has_8_bits_B = ((values - nearest).abs().flatten(1).amax(1) < _ROUNDING).cpu().numpy()
-    floats = (images_BCHW + 0.0).float().cpu().flatten(1).numpy()  # without negative zeros
-    return np.where(has_8_bits_B, _hashes(_to_bytes(nearest)), _hashes(floats))
+    distance_B = values.sub_(nearest).abs_().flatten(1).amax(1)
+    return _to_bytes(nearest), (distance_B < _ROUNDING).cpu().numpy()
 
 
 def _rounded_digests(data: Dataset, index_M: Tensor) -> np.ndarray:
@@ -145,9 +154,12 @@ def _rounded_digests(data: Dataset, index_M: Tensor) -> np.ndarray:
 
 def _all_roundings(images_BCHW: Tensor) -> np.ndarray:
     """Return the hashes of the images themselves and of three conversions to 8 bits [V, B]."""
-    values, own = images_BCHW * 255.0, digests_of(images_BCHW)
-    ways = (values.round(), (values + 0.5 + _FLOAT32).floor(), (values + _FLOAT32).floor())
-    return np.stack([own, *(_hashes(_to_bytes(rounded)) for rounded in ways)])
+    nearest, has_8_bits_B = _nearest_bytes(images_BCHW)
+    if has_8_bits_B.all():
+        return np.stack([_hashes(nearest)] * 4)
+    values = images_BCHW * 255.0
+    up, down = (_to_bytes((values + shift).floor()) for shift in (0.5 + _FLOAT32, _FLOAT32))
+    return np.stack([digests_of(images_BCHW), _hashes(nearest), _hashes(up), _hashes(down)])
 
 
 def _to_bytes(values_BCHW: Tensor) -> np.ndarray:
