@@ -19,6 +19,7 @@ from torch.nn import Buffer
 
 from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, all_indices, data_device
+from unweave.data.storage.digest import Hash, hash_tensor
 from unweave.data.storage.memory_limit import usable_memory
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.ops.noise import fold, random_bits, random_normal
@@ -66,6 +67,9 @@ class View(Dataset):
         """Index in `data` of each of these observations."""
         return index_B
 
+    def image_sources(self, sampled: bool | None) -> Sequence[Hash]:
+        return (self.data.image_hash(sampled),)
+
     def images(self, index_B: Tensor) -> Tensor:
         return self.data.images(self.base_index(index_B))
 
@@ -83,6 +87,8 @@ class Selection(View):
     need them: the changed combination may not be among the selected observations.
     """
 
+    renderer_version = 1
+
     def __init__(
         self, data: Dataset, index_N: Tensor, name: str, options: dict[str, object], *, partners: bool = False
     ) -> None:
@@ -98,6 +104,9 @@ class Selection(View):
         if not self.partners:
             return self.index_N[index_B]
         return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
+
+    def image_sources(self, sampled: bool | None) -> Sequence[Hash]:
+        return *super().image_sources(sampled), hash_tensor(self.index_N)
 
     def raw_images(self, index_B: Tensor) -> Tensor:
         return self.data.raw_images(self.base_index(index_B))
@@ -116,6 +125,8 @@ def _has_whole_videos(index_N: Tensor, frames: int) -> bool:
 
 class SubGrid(View):
     """A grid restricted to some classes of some factors, which is a grid as well."""
+
+    renderer_version = 1
 
     def __init__(self, data: Dataset, selected: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
         super().__init__(data, name, options)
@@ -143,10 +154,15 @@ class SubGrid(View):
 class Noisy(View):
     """Gaussian noise on every pixel, clipped to 0..1; each observation always has the same noise."""
 
+    renderer_version = 1
+
     def __init__(self, data: Dataset, sigma: float, seed: int) -> None:
         super().__init__(data, "noisy", {"sigma": sigma, "seed": seed})
         self.sigma = sigma
         self.key = Buffer(_key(seed, "noisy").to(data_device(data)), persistent=False)
+
+    def hash_factors(self, sampled: bool | None) -> Hash:
+        return self.data.factor_hash(sampled)
 
     def images(self, index_B: Tensor) -> Tensor:
         noise = torch.vmap(lambda key: random_normal(key, self.shape))(fold(self.key, index_B))

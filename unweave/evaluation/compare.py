@@ -18,7 +18,14 @@ from unweave.config.devices import find_device
 from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError, UserNotice, invalid, renamed_arguments
-from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
+from unweave.evaluation.codes import (
+    fingerprint,
+    load_codes,
+    make_encoded_dataset,
+    sample_indices,
+    save_codes,
+    warn_if_sampled,
+)
 from unweave.evaluation.evaluate import check_options, evaluate
 from unweave.evaluation.run_table import AnyRun, Unscored, error_text, run_table, unscored_notice
 from unweave.model import TrainedModel, load
@@ -75,8 +82,9 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
     """Compute the codes of every run and store them in its folder, from which `evaluate` reads them."""
     groups: dict[str, list[TrainedModel]] = {}  # the runs with models of the same form and the same data
     for run in runs:
-        groups.setdefault(f"{run.config.model_key()} {run.config.data_key()} {run.data.size}", []).append(run)
+        groups.setdefault(f"{run.config.model_key()} {run.data.digest}", []).append(run)
     for group in groups.values():
+        warn_if_sampled(group[0].data)
         with suppress(UserError, OSError):  # `evaluate` encodes these runs one by one, so that the error names a run
             _encode_group(group, num_samples, seed)
 
@@ -85,7 +93,7 @@ def _encode_group(group: Sequence[TrainedModel], num_samples: int | None, seed: 
     """Encode the same observations with all models of a group that have no stored codes."""
     data = group[0].data
     digests = [fingerprint(run.method, data, seed) for run in group]
-    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data.size) is None]
+    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
     if not todo:
         return
     index = sample_indices(data, num_samples, seed)

@@ -51,6 +51,7 @@ def prepare(
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
+        data_digest=data.digest,
     )
     path = out or Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
     return Run(RunFolder(path), config, cls, data, supervision, new=True)

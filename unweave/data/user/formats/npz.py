@@ -10,7 +10,7 @@ from unweave.data.user.formats.array_format import ArrayFormat, Arrays
 
 
 def _read(path: Path, memmap: bool) -> Arrays:
-    """Return the arrays; those of Python objects, as in the metadata of some published files, are left out."""
+    """Return the arrays; Python objects, as in the metadata of some published files, and other files are left out."""
     return read_npz_arrays(path, skip_objects=True)
 
 
