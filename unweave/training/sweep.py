@@ -1,6 +1,7 @@
 """Train many runs together: a sweep over settings and seeds as a few fleets, ending in ordinary run folders."""
 
 import itertools
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,12 +25,16 @@ from unweave.training.progress import ProgressCallback
 from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
 
+MAX_RUNS = 100_000  # of one sweep; more is a typing error
 _NEW_RUN = ", or train a new run on these data"
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:
     """Return every combination of the settings' values, each with every seed."""
-    names = list(settings)
+    names, seeds = list(settings), list(seeds)
+    count = len(seeds) * math.prod(map(len, settings.values()))
+    if count > MAX_RUNS:
+        raise invalid("number of runs", count, f"at most {MAX_RUNS:,}")
     return [
         {**dict(zip(names, values, strict=True)), "seed": seed}
         for values in itertools.product(*settings.values())
@@ -146,25 +151,31 @@ def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> 
     """Check all runs before the first folder is created."""
     loaded: dict[str, Dataset] = {}
     prepared: list[Run] = []
-    differing = {n for run in runs for n in run if any(r.get(n) != run[n] for r in runs)}
+    names = {name for run in runs for name in run}
+    differing = {name for name in names if any(run.get(name) != runs[0].get(name) for run in runs)}
     varied = sorted(differing - {"method", "data", "seed", "out"})
+    paths: set[Path] = set()
     checked: set[str] = set()
     for given in runs:
         options = {k: v for k, v in given.items() if k not in ("method", "data", "out")}
-        name = given.get("data", "sprites")
-        data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
+        data = given.get("data", "sprites")
+        if not isinstance(data, Dataset):
+            if str(data) not in loaded:
+                loaded[str(data)] = load_data(data)
+            data = loaded[str(data)]
         run = prepare(given.get("method", ""), data, out=given.get("out") or out, **options)
         if not given.get("out"):
             name = folder_name(given, run.config.method, data_label(run.config), varied)
             run = run._replace(folder=RunFolder(out / name))
         path, key = run.folder.path, f"{run.config.cohort_key()} {run.config.init_from}"
-        if path in {other.folder.path for other in prepared}:
+        if path in paths:
             raise UserError(f"out '{path}' is given twice; runs need folders of their own", argument="out", value=path)
         if path.exists() and not (resume and is_empty(path)):
             run = _check_existing(run, resume)
         elif key not in checked:
             dry_run(run)
             checked.add(key)
+        paths.add(path)
         prepared.append(run)
     _check_manifest(out, _listed(runs, prepared), resume)
     return prepared
