@@ -79,7 +79,7 @@ def scores(runs: Sequence[uw.TrainedModel]) -> Any:
 
 def comparison(runs: Sequence[uw.TrainedModel]) -> Any:
     frame = uw.score_runs(runs, metrics=["mig"], num_samples=None, stored=True)
-    return frame.drop(columns="run").to_dict("list")
+    return frame.drop(columns=["run", "data_call", "setting"], errors="ignore").to_dict("list")  # contain paths
 
 
 def predictions(runs: Sequence[uw.TrainedModel]) -> Any:
@@ -262,12 +262,15 @@ class History:
                     uw.resume(self.path(k), data=data)
             return [weights_and_log(self.path(k)) for k in self.members]
 
-        if any(map(self.is_new, self.members)):
+        if any(map(self.is_new, self.members)) or not any(map(self.is_run, self.members)):
             return
         if len(self.members) > 1 and self.draw.random() < 0.5:
             self.step("repeat fit with resume=True", lambda: self._fit(resume=True), self._files)
         else:
             self.step("resume", call, self._files)
+
+    def is_run(self, k: int) -> bool:
+        return (self.path(k) / "config.json").is_file()
 
     def is_new(self, k: int) -> bool:
         """Return True if the configuration was edited and nothing is trained with it yet: it is another run, then."""
