@@ -116,7 +116,8 @@ def predict(run: str | Path | TrainedModel, data: Any = None, *, device: str = "
     probabilities, mappings = class_probabilities(classify, observations.images()), label_mappings(trained)
     taken = {mapping.factor for mapping in mappings}
     column = next(name for name in (observations.column, "picture", "observation", "_") if name not in taken)
-    table: dict[str, Any] = {column: observations.names}
+    is_file = observations.column == "file"  # names of files may be bytes that are not text, which need dtype object
+    table: dict[str, Any] = {column: pd.Series(observations.names, dtype=object if is_file else None)}
     for mapping, probs_NY in zip(mappings, probabilities, strict=True):
         table |= _columns(probs_NY, mapping, observations)
     return pd.DataFrame(table)

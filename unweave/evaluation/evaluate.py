@@ -11,7 +11,8 @@ from torch import Tensor
 from unweave.config.devices import find_device
 from unweave.config.run_config import MAX_SEED
 from unweave.contract import Representation
-from unweave.data import Dataset, load_data
+from unweave.data import Dataset, load_data, parse_supervision
+from unweave.data.metadata import DatasetMetadata
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
@@ -101,7 +102,7 @@ def evaluate(
     check_choice("codes", codes, ("mean", "sampled"))
     device = find_device(device)
     if isinstance(model, str | Path):
-        model = load(model, device=device)
+        model = load(model, device=device, with_data=data is None)
     if data is None and not isinstance(model, TrainedModel):
         message = "data is missing; pass data to evaluate a Representation on, such as data='sprites'"
         raise UserError(message, argument="data", accepted="a data set")
@@ -128,9 +129,16 @@ def evaluate(
 
 def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list[str | None]] | None:
     """Return the labels "content", "style" or None of codes and factors; None without such parts or groups."""
-    parts, supervision, names = run.representation.parts, run.supervision, run.data.factor_names
+    parts = run.representation.parts
+    if not {"content", "style"} <= {part.name for part in parts}:
+        return None
+    own = data if isinstance(run.data, DatasetMetadata) else run.data  # the data of the run if they were read
+    try:
+        supervision, names = parse_supervision(run.config.supervision, own), own.factor_names
+    except UserError:  # other data lack the factors that were shared
+        return None
     shared = {names[k] for k in supervision.shared}
-    if not shared or not shared <= set(data.factor_names) or not {"content", "style"} <= {part.name for part in parts}:
+    if not shared or not shared <= set(data.factor_names):
         return None
     codes = [part.name for part in parts for _ in range(part.size)]
     style = set(data.factor_names) if supervision.style is None else {names[k] for k in supervision.style}

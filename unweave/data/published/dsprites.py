@@ -12,7 +12,7 @@ import numpy as np
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.npz_rows import iter_rows, read_array, shape_of
+from unweave.data.storage.npz_arrays import iter_rows, read_array, shape_of
 from unweave.data.storage.source import DataPath, open_files
 
 _FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
