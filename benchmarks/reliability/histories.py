@@ -115,7 +115,9 @@ def main() -> None:
     began, total = time.monotonic(), Played(0, Counter(), [])
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
         for played in pool.imap_unordered(play_group, groups(arguments.seed, arguments.count)):
-            total = Played(total.count + played.count, total.outcomes + played.outcomes, total.violations + played.violations)
+            total = Played(
+                total.count + played.count, total.outcomes + played.outcomes, total.violations + played.violations
+            )
             for violation in played.violations:
                 print(violation, flush=True)
             if total.count % 100 == 0:

@@ -209,7 +209,9 @@ class History:
 
         try:
             what = f"{len(self.members)} x {run['method']} on {self.problem.kind} {self.problem.view[0]}"
-            self.step(f"train {what}" + f", {stop} at record {record}" * bool(stop), lambda: self._fit(observe), self._files)
+            self.step(
+                f"train {what}" + f", {stop} at record {record}" * bool(stop), lambda: self._fit(observe), self._files
+            )
         except KeyboardInterrupt:
             pass
         except Killed:
