@@ -37,7 +37,7 @@ ADDED = (
 VERSIONS = ("before", "now")
 
 
-# --- what is measured, in a process of its own -------------------------------------------------------------------------
+# --- what is measured, in a process of its own ----------------------------------------------------------------------
 
 
 class Timer:
@@ -118,7 +118,7 @@ def measure(task: str, folder: str, steps: int, directly: bool) -> dict[str, Any
     return {"seconds": time.perf_counter() - began, "cpu": cpu_seconds() - cpu, "added": timer.seconds}
 
 
-# --- both versions in alternation --------------------------------------------------------------------------------------
+# --- both versions in alternation -----------------------------------------------------------------------------------
 
 
 def run(version: str, task: str, arguments: argparse.Namespace, work: Path, steps: int, directly: bool = False) -> dict:

@@ -164,7 +164,7 @@ def saved(write, *arrays, **named) -> bytes:
     return buffer.getvalue()
 
 
-# --- changes of a source; each returns what it did, or None if it does not apply ---------------------------------------
+# --- changes of a source; each returns what it did, or None if it does not apply ------------------------------------
 
 
 def change_pixels(source: Source, draw: random.Random) -> str | None:
