@@ -38,7 +38,8 @@ class Played(NamedTuple):
 def play_group(seeds: Iterable[int]) -> Played:
     """Play histories that share what is computed from scratch."""
     import torch
-    from histories import SHARED, Scratch, Violation, play, random_problem
+    from histories import SHARED, Violation, play
+    from scratch_runs import Scratch, random_problem
 
     torch.set_num_threads(1)
     seeds, outcomes, violations = list(seeds), Counter[str](), list[str]()
