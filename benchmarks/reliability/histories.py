@@ -1,4 +1,4 @@
-"""Play random histories of runs and count how their steps end: with the result of a computation from scratch, or refused.
+"""Play random histories of runs; count the steps that equal a computation from scratch and those that are refused.
 
 python benchmarks/reliability/histories.py --count 2000 --seed 0 --workers 2
 python benchmarks/reliability/histories.py --only 1234                        # one history again, with its steps
@@ -38,7 +38,8 @@ class Played(NamedTuple):
 def play_group(seeds: Iterable[int]) -> Played:
     """Play histories that share what is computed from scratch."""
     import torch
-    from histories import SHARED, Scratch, Violation, play, random_problem
+    from histories import SHARED, Violation, play
+    from scratch_runs import Scratch, random_problem
 
     torch.set_num_threads(1)
     seeds, outcomes, violations = list(seeds), Counter[str](), list[str]()
@@ -115,7 +116,7 @@ def main() -> None:
     began, total = time.monotonic(), Played(0, Counter(), [])
     with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
         for played in pool.imap_unordered(play_group, groups(arguments.seed, arguments.count)):
-            total = Played(total.count + played.count, total.outcomes + played.outcomes, total.violations + played.violations)
+            total = Played(*(before + new for before, new in zip(total, played, strict=True)))
             for violation in played.violations:
                 print(violation, flush=True)
             if total.count % 100 == 0:

@@ -37,7 +37,7 @@ ADDED = (
 VERSIONS = ("before", "now")
 
 
-# --- what is measured, in a process of its own -------------------------------------------------------------------------
+# --- what is measured, in a process of its own ----------------------------------------------------------------------
 
 
 class Timer:
@@ -118,13 +118,17 @@ def measure(task: str, folder: str, steps: int, directly: bool) -> dict[str, Any
     return {"seconds": time.perf_counter() - began, "cpu": cpu_seconds() - cpu, "added": timer.seconds}
 
 
-# --- both versions in alternation --------------------------------------------------------------------------------------
+# --- both versions in alternation -----------------------------------------------------------------------------------
 
 
 def run(version: str, task: str, arguments: argparse.Namespace, work: Path, steps: int, directly: bool = False) -> dict:
     """Measure one task of a version, in a new process."""
     root = arguments.baseline if version == "before" else ROOT
-    settings = {"PYTHONPATH": str(root.resolve()), "UNWEAVE_CACHE": str(work / f"cache-{version}"), "OMP_NUM_THREADS": "1"}
+    settings = {
+        "PYTHONPATH": str(root.resolve()),
+        "UNWEAVE_CACHE": str(work / f"cache-{version}"),
+        "OMP_NUM_THREADS": "1",
+    }
     words = ["--child", task, "--folder", str(work / "images"), "--steps", str(steps), *["--directly"] * directly]
     command = [sys.executable, "-P", __file__, *words]
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
@@ -143,7 +147,9 @@ def write_images(folder: Path, count: int) -> None:
         Image.fromarray(np.kron(coarse, np.ones((8, 8), np.uint8))).save(path)
 
 
-def alternate(task: str, repeats: int, arguments: argparse.Namespace, work: Path, steps: int = 0) -> dict[str, list[dict]]:
+def alternate(
+    task: str, repeats: int, arguments: argparse.Namespace, work: Path, steps: int = 0
+) -> dict[str, list[dict]]:
     """Return the measurements of both versions, which take turns."""
     found: dict[str, list[dict]] = {version: [] for version in VERSIONS}
     for repeat in range(repeats):

@@ -39,13 +39,15 @@ class Content:
 def random_content(kind: str, draw: random.Random) -> Content:
     """Return 20 to 60 images of 8 x 8 pixels; the factor `a`, which supervision uses, has no missing values."""
     count, colour = draw.randint(20, 60), draw.random() < 0.3
-    images = np.random.default_rng(draw.getrandbits(32)).integers(0, 256, (count, 8, 8, 3)[: 3 + colour], dtype=np.uint8)
+    images = np.random.default_rng(draw.getrandbits(32)).integers(
+        0, 256, (count, 8, 8, 3)[: 3 + colour], dtype=np.uint8
+    )
     names = tuple(f"{'ab'[n % 2] if kind == 'folder' else 'all'}/{n:03}.png" for n in range(count))
     texts = kind in WITH_TABLE and draw.random() < 0.5
     a = [n % 3 for n in range(count)]
     draw.shuffle(a)
     factors = {
-        "a": tuple("red green blue".split()[value] if texts else value for value in a),
+        "a": tuple(["red", "green", "blue"][value] if texts else value for value in a),
         "b": tuple(None if draw.random() < 0.1 else draw.randrange(4) for _ in range(count)),
         "c": tuple(None if draw.random() < 0.1 else draw.randrange(1, 400) / 4 for _ in range(count)),
     }
@@ -107,7 +109,9 @@ class Source:
             files = {"images.npy": saved(np.save, self.content.images)}
         elif self.kind == "npz":
             names = np.array(list(self.content.factors))
-            files = {"images.npz": saved(np.savez, images=self.content.images, factors=self._table(), factor_names=names)}
+            files = {
+                "images.npz": saved(np.savez, images=self.content.images, factors=self._table(), factor_names=names)
+            }
         else:
             files = {}
         return files | ({"table.csv": self._csv()} if self.kind in WITH_TABLE else {})
@@ -160,7 +164,7 @@ def saved(write, *arrays, **named) -> bytes:
     return buffer.getvalue()
 
 
-# --- changes of a source; each returns what it did, or None if it does not apply ---------------------------------------
+# --- changes of a source; each returns what it did, or None if it does not apply ------------------------------------
 
 
 def change_pixels(source: Source, draw: random.Random) -> str | None:

@@ -63,12 +63,12 @@ def edit_config(run: Path, draw: random.Random) -> Change | None:
     path = run / "config.json"
     if not path.is_file():
         return None
-    config = json.loads(path.read_text())
+    config, finished = json.loads(path.read_text()), (run / WEIGHTS).exists()
     edits = {
         "seed": lambda: config.update(seed=config["seed"] + 1),
         "batch": lambda: config.update(batch=config["batch"] + 2),
         # More steps extend an unfinished run of one stage.
-        "steps": lambda: config.update(steps=config["steps"] + draw.choice([-10, -1, 1][: 2 + (run / WEIGHTS).exists()])),
+        "steps": lambda: config.update(steps=config["steps"] + draw.choice([-10, -1, 1 if finished else -1])),
         "log_every": lambda: config.update(log_every=config["log_every"] + 1),
         "method": lambda: config.update(method="beta_vae" if config["method"] == "vae" else "vae"),
         "hyper": lambda: config.update(hyper={n: 2 * v for n, v in config["hyper"].items()}),
@@ -115,8 +115,8 @@ def keep_only_weights(run: Path, draw: random.Random) -> Change | None:
             path.unlink()
     if (run / WEIGHTS).is_file() and draw.random() < 0.7:
         (run / WEIGHTS).unlink()
-        return Change(f"remove all checkpoints of finished runs and the weights of {run.name}", ("weights", "checkpoint"))
-    return Change("remove all checkpoints of finished runs")
+        return Change("remove the checkpoints of finished runs, and the weights", ("weights", "checkpoint"))
+    return Change("remove the checkpoints of finished runs, beside that")
 
 
 def remove_manifest(run: Path, draw: random.Random) -> Change | None:

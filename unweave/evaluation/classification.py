@@ -19,7 +19,6 @@ from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, format_value
 from unweave.data.used_labels import UsedLabels, digests_of, read_used_labels, used_labels
-from unweave.data.user.arrays import exact_values
 from unweave.data.user.input_images import SUFFIXES, image_files, read_images
 from unweave.errors import UserError, UserNotice, invalid
 from unweave.evaluation.codes import sample_indices
@@ -206,7 +205,7 @@ def _true_values(mapping: LabelMapping, data: Dataset) -> np.ndarray:
 def _numbers(data: Dataset, k: int) -> np.ndarray:
     """Return the values of a factor as numbers; texts are unknown."""
     if data.factor_types[k] == "continuous":
-        return exact_values(data, sample_indices(data, None, 0))[:, k].numpy()
+        return data.exact_values(sample_indices(data, None, 0))[:, k].numpy()
     values = np.array([*(np.nan if isinstance(v, str) else v for v in data.factor_values[k]), np.nan], dtype=float)
     return values[_factor(data, k)]
 

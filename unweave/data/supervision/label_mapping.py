@@ -8,7 +8,6 @@ import numpy as np
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.ranges import Span, class_of, span_text
 from unweave.data.supervision.labelled_set import LabelledSet
-from unweave.data.user.arrays import exact_values
 from unweave.data.user.factor_table import repr_value
 
 
@@ -74,7 +73,7 @@ def label_warnings(data: Dataset, factors: Sequence[int], sizes: Sequence[int]) 
 
 
 def _binned(data: Dataset, k: int, size: int) -> str:
-    name, numbers = data.factor_names[k], exact_values(data, all_indices(data))[:, k].numpy()
+    name, numbers = data.factor_names[k], data.exact_values(all_indices(data))[:, k].numpy()
     known = np.unique(numbers[~np.isnan(numbers)])
     verb = "are cut into" if size < len(known) else "make"
     fewer = f'; for fewer classes set bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""
