@@ -224,8 +224,9 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
-    write_files(out, {out: content})
+    text = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "surrogateescape")
+    content = text.decode("utf-8", "backslashreplace")  # names of files may be any bytes
+    write_files(out, {out: content.encode()})
     for line in accuracy_lines(frame):
         out_console.print(line)
     out_console.print(bold(out) + f": classes of {len(frame)} observations.")

@@ -15,6 +15,7 @@ from unweave.data import Dataset, load_data, parse_supervision
 from unweave.data.metadata import DatasetMetadata
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
+from unweave.evaluation.stored_scores import read_scores, write_scores
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
 from unweave.metrics.inputs import FactorTypes, MetricInputs, array_error, read_table, select_rows
 from unweave.metrics.npz import read_npz
@@ -123,7 +124,7 @@ def evaluate(
     result = score_table(inputs, metrics, dataset.factor_names, resamples)
     result = result._replace(codes=digest, data_digest=dataset.digest)
     if isinstance(model, TrainedModel) and save and codes == "mean":
-        model.folder.write_json("scores.json", _merge_stored(model.folder, result))
+        write_scores(model.folder, _merge_stored(model.folder, result))
     return result
 
 
@@ -184,14 +185,14 @@ def _merge_stored(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
     """Return the scores together with stored scores of the same codes."""
     merged = result.as_json()
     try:
-        stored = folder.read_json("scores.json") if folder.has("scores.json") else {}
+        stored = read_scores(folder)
         if all(stored.get(name) == merged[name] for name in ("codes", "rows", "seed")):
             finite = {name: value for name, value in stored["scores"].items() if np.isfinite(value)}
             merged["scores"] = {**finite, **merged["scores"]}
             merged["intervals"] = {**stored["intervals"], **merged["intervals"]}
             merged["importance"] = merged["importance"] or stored["importance"]
-    except (UserError, KeyError, AttributeError, TypeError):
-        pass  # written by another version, or damaged: replaced
+    except (KeyError, AttributeError, TypeError):
+        pass  # written by another version: replaced
     return merged
 
 

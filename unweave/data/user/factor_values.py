@@ -14,7 +14,7 @@ and the labels of PyTorch and Hugging Face data sets. `docs/guide/own_data.md` s
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,8 +114,8 @@ def _numbers_of_objects(present: np.ndarray) -> np.ndarray | None:
 def _finite(numbers: np.ndarray, known_N: np.ndarray) -> Values:
     """Return the finite numbers; infinite ones are missing."""
     finite = np.isfinite(numbers)
-    note = (_missing_note(int((~finite).sum()), ["infinite numbers"]),) if not finite.all() else ()
-    return Values(numbers[finite], _known_among(known_N, finite), note)
+    note = f"{int((~finite).sum()):,} infinite numbers taken as missing"
+    return Values(numbers[finite], _known_among(known_N, finite), () if finite.all() else (note,))
 
 
 def _known_among(known_N: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -125,30 +125,33 @@ def _known_among(known_N: np.ndarray, kept: np.ndarray) -> np.ndarray:
     return known_N
 
 
-def _missing_note(count: int, entries: Sequence[str]) -> str:
-    return f"{count:,} {'entry' if count == 1 else 'entries'} ({', '.join(entries)}) taken as missing"
-
-
 def _read_texts(texts: np.ndarray, known_N: np.ndarray, names: bool, numeric: bool) -> Values:
     """Return texts as numbers if the column is numeric; each different text is examined once."""
     import pandas as pd
 
     position, distinct = pd.factorize(texts)
-    distinct = np.asarray(distinct, dtype=object)
-    kept = np.array([names or text not in MISSING for text in distinct], dtype=bool)
-    values, notes = distinct, []
-    found = _as_numbers([*distinct[kept]], names, numeric)
-    if isinstance(found, str):
-        notes += [found] * bool(found)
-    elif found is not None:
+    values = np.asarray(distinct, dtype=object)
+    kept = np.array([names or text not in MISSING for text in values], dtype=bool)
+    found = _as_numbers([*values[kept]], names, numeric)
+    if isinstance(found, _Numbers):
         kept[kept] = found.usable
-        values = np.zeros(len(distinct), dtype=found.numbers.dtype)
+        values = np.zeros(len(kept), dtype=found.numbers.dtype)
         values[kept] = found.numbers
-    if named := [str(text) for text in distinct[~kept] if text]:
-        count = int(np.isin(position, np.flatnonzero(~kept & (distinct != ""))).sum())
-        notes.append(_missing_note(count, [repr(text) for text in named]))
+    counts = dict(zip(distinct, np.bincount(position, minlength=len(kept)).tolist()))
+    notes = [found] if isinstance(found, str) else []
+    notes += _entries({text: counts[text] for text in distinct[~kept] if text}, "taken as missing")
+    if not names and not isinstance(found, _Numbers):
+        classes = {text: counts[text] for text in distinct[kept] if text.casefold() in MISSING_AMONG_NUMBERS}
+        notes += _entries(classes, "a class; leave cells empty if the value is missing")
     known = kept[position]
     return Values(values[position[known]], _known_among(known_N, known), tuple(notes))
+
+
+def _entries(counts: Mapping[str, int], what: str) -> list[str]:
+    """Return a note about entries of a column, none if there are none."""
+    number, shown = sum(counts.values()), ", ".join(map(repr, counts))
+    one, many = f"1 entry {shown} is {what}", f"{number:,} entries {shown} are {what}"
+    return [one if number == 1 else many] if number else []
 
 
 class _Numbers(NamedTuple):
