@@ -197,10 +197,10 @@ def check_data(folder: RunFolder, config: RunConfig, data: Dataset, hint: str = 
 
 def data_change(folder: RunFolder, config: RunConfig, data: Dataset) -> str:
     """Return how these data differ from those that the run was trained on, "" if no difference is known."""
-    if config.data_digest:
-        sampled, then = is_sampled(config.data_digest), digest_size(config.data_digest)
+    if stored := str(config.data_digest or ""):
+        sampled, then = is_sampled(stored), digest_size(stored)
         now = data.digest if is_sampled(data.digest) == sampled else data.compute_digest(sampled)
-        parts = changed_parts(config.data_digest, now)
+        parts = changed_parts(stored, now)
     else:
         info = _dataset_metadata(folder)
         then = data.size if info is None else info.size
