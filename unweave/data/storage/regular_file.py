@@ -35,7 +35,7 @@ def open_regular(path: str | Path) -> BinaryIO:
 
 
 def read_regular(path: str | Path) -> bytes:
-    """Return the content of a regular file; raise an OSError for anything else, and a MemoryError if it is too large."""
+    """Return the content of a regular file; raise an OSError for anything else, a MemoryError if it is too large."""
     try:
         with open_regular(path) as file:
             return file.read()
