@@ -196,6 +196,16 @@ def all_indices(data: Dataset) -> Tensor:
     return torch.arange(data.size, device=data_device(data))
 
 
+def without_repetitions(data: Dataset, index_N: Tensor) -> Tensor:
+    """Return these indices without those of an original observation that occurs earlier, in the same order.
+
+    Training and test observations are drawn from them, so that no original observation is in both.
+    """
+    origin_N = data.origin_index(index_N).cpu().numpy()
+    first = np.sort(np.unique(origin_N, return_index=True)[1])
+    return index_N[torch.from_numpy(first).to(index_N.device)]
+
+
 def data_device(data: Dataset) -> torch.device:
     """The device that the data set's buffers are on."""
     return next(data.buffers(), torch.empty(0)).device
