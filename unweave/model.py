@@ -11,10 +11,12 @@ from torch import Tensor
 
 from unweave.config import RunConfig, read_config
 from unweave.config.devices import find_device
+from unweave.config.model_size import check_model_size
 from unweave.contract import Method, Representation, stages
 from unweave.data import USER_DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.published import FILES
+from unweave.data.storage.digest import changed_parts, digest_size, is_sampled
 from unweave.data.supervision.kind import Supervision
 from unweave.data.supervision.parse import parse_supervision
 from unweave.data.user.image_io import Preprocessing
@@ -24,6 +26,7 @@ from unweave.methods import METHODS, construct
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, damaged
 
 _ROUNDING = 1e-3  # floats may exceed 0..1 by this much
+_OTHER_DATA = ", or give data= (--data on the command line) to use other data deliberately"
 
 
 class TrainedModel(NamedTuple):
@@ -145,8 +148,11 @@ def relocated_data(path: str | Path, data: Path | None, factors: Path | None) ->
     return load_data(config.data, **{**config.data_options, **moved})
 
 
-def load_training_data(folder: RunFolder, config: RunConfig | None = None) -> Dataset:
-    """Read the data a run was trained on; `config` is its configuration if it has no folder yet."""
+def load_training_data(folder: RunFolder, hint: str = _OTHER_DATA, config: RunConfig | None = None) -> Dataset:
+    """Read the data a run was trained on; raise if they have changed since.
+
+    `config` is the configuration of the run if it has no folder yet.
+    """
     config = config or read_config(folder)
     if config.data in (*USER_DATASETS, *FILES):
         _check_files(folder.path, config.data_options)
@@ -154,7 +160,39 @@ def load_training_data(folder: RunFolder, config: RunConfig | None = None) -> Da
         again = "pass them as data= to load or resume, or repeat the call of fit with resume=True"
         message = f"run '{folder.path}' was trained on arrays in memory, which are not stored; {again}"
         raise UserError(message, argument="data", value=config.data, accepted="the same arrays")
-    return load_data(config.data, **config.data_options)
+    data = load_data(config.data, **config.data_options)
+    check_data(folder, config, data, hint)
+    return data
+
+
+def check_data(folder: RunFolder, config: RunConfig, data: Dataset, hint: str = "") -> bool:
+    """Raise unless these are the data that the run was trained on; return False if that could not be verified."""
+    if change := data_change(folder, config, data):
+        argument = "factors" if change.startswith("factors") else "data"
+        location = config.data_options.get("factors" if argument == "factors" else "path")
+        message = f"the {change}; restore them{hint}"
+        raise UserError(message, argument=argument, value=location or config.data, accepted="the data of the run")
+    # Older versions stored a fingerprint in the options of folders and array files, which was compared on opening.
+    opened = "fingerprint" in str(config.data_options) and str(data.options) == str(config.data_options)
+    return bool(config.data_digest) or opened
+
+
+def data_change(folder: RunFolder, config: RunConfig, data: Dataset) -> str:
+    """Return how these data differ from those that the run was trained on, "" if no difference is known."""
+    if config.data_digest:
+        sampled, then = is_sampled(config.data_digest), digest_size(config.data_digest)
+        now = data.digest if is_sampled(data.digest) == sampled else data.compute_digest(sampled)
+        parts = changed_parts(config.data_digest, now)
+    else:
+        info = _dataset_metadata(folder)
+        then = data.size if info is None else info.size
+        parts = () if info is None or (then, tuple(info.shape)) == (data.size, tuple(data.shape)) else ("images",)
+    if not parts:
+        return ""
+    location = data.options.get("factors" if parts == ("factors",) else "path")
+    where = f" in '{location}'" if location else ""
+    counts = f" ({then} images then, {data.size} now)" if then != data.size else ""
+    return f"{' and '.join(parts)}{where} are not those that run '{folder.path}' was trained on{counts}"
 
 
 def _check_files(run: str | Path, options: Mapping[str, Any]) -> None:
@@ -185,6 +223,7 @@ def _rebuild(method: type[Method], config: RunConfig, data: Dataset, stage: int)
         info = data.data_info
     else:
         info = parse_supervision(config.supervision, data).info(data)
+    check_model_size(method, info, config.arguments)
     model = None
     for cls in stages(method)[: stage + 1]:
         model = construct(cls, info, config.arguments, model)

@@ -35,8 +35,8 @@ def test_300_mixed_images_train_in_one_command(tmp_path, capsys):
         "gone.png",
     ):
         assert part in err, part
-    options = json.loads((run / "config.json").read_text())["data_options"]
-    assert options["path"] == str(tmp_path / "pictures") and options["fingerprint"].startswith("300-")
+    config = json.loads((run / "config.json").read_text())
+    assert config["data_options"]["path"] == str(tmp_path / "pictures") and config["data_digest"].startswith("300-")
     assert (run / "samples" / "traversals.png").exists()
     assert unweave(capsys, "train", "--resume", run)[0] == 0
     next((tmp_path / "pictures" / "b").iterdir()).unlink()

@@ -12,6 +12,7 @@ import unweave as uw
 from unweave.config import RunConfig, read_config
 from unweave.config.migrate import migrate
 from unweave.config.optimizers import resolve_optimizers
+from unweave.errors import UserNotice
 from unweave.methods import METHODS
 from unweave.model import checkpoint_step
 from unweave.report import report
@@ -35,6 +36,14 @@ def expected(request, old):
     return EXPECTED[request.node.callspec.params["old"]]
 
 
+def resume(run):
+    """Resume a run that stores no digest of its data, which is said in one line."""
+    with pytest.warns(UserNotice) as notices:
+        resumed = uw.resume(run)
+    assert sum("digest" in str(notice.message) for notice in notices) == 1
+    return resumed
+
+
 def test_the_configuration_is_migrated(old):
     stored = RunFolder.open(old).read_json("config.json")
     config = read_config(RunFolder.open(old))
@@ -52,7 +61,7 @@ def test_it_encodes_and_resumes_as_its_own_version_did(old, expected):
     before = uw.load(old)
     images, log = before.data.images(torch.arange(4)), before.folder.logs()
     np.testing.assert_allclose(before.encode(images), expected["codes"], atol=2e-5)
-    run = uw.resume(old)
+    run = resume(old)
     assert checkpoint_step(run.folder) == run.config.steps
     assert run.folder.logs()[: len(log)] == log
     assert run.folder.logs()[-1] == pytest.approx(expected["last_record"], rel=1e-4, abs=0.02)
@@ -61,7 +70,7 @@ def test_it_encodes_and_resumes_as_its_own_version_did(old, expected):
 
 
 def test_it_is_evaluated_compared_and_reported(old, expected, tmp_path):
-    run = uw.resume(old)
+    run = resume(old)
     assert uw.evaluate(run, metrics=["mig", "irs"], num_samples=1000).scores == pytest.approx(
         expected["scores"], abs=0.005
     )
@@ -72,7 +81,7 @@ def test_it_is_evaluated_compared_and_reported(old, expected, tmp_path):
 
 def test_a_resumed_run_ends_like_the_same_run_trained_now(old, tmp_path):
     config = read_config(RunFolder.open(old))
-    resumed = uw.resume(old)
+    resumed = resume(old)
     settings = {**config.hyper, **config.arguments}
     options = {"steps": config.steps, "batch": config.batch, "seed": config.seed, "lr": config.lr, "init": config.init}
     options |= {"clip": config.clip, "log_every": config.log_every, "supervision": config.supervision, "device": "cpu"}
@@ -97,3 +106,16 @@ def test_the_optimizer_options_are_derived_from_the_settings_of_the_players(lr, 
     old = {"method": "aae_semi", "arguments": {}, "hyper": {}, "data_options": {}, "checkpoint_every": 9}
     config = migrate({**old, "optimizer": resolve_optimizers(cls, lr, 2.0, optimizer)})
     assert resolve_optimizers(cls, config["lr"], config["clip"], config["optimizer"]) == config["optimizers"]
+
+
+def test_runs_on_arrays_keep_the_rules_of_their_layout():
+    view = {"data": "split(data=\"arrays(path='a.npy', size=8)\")", "part": "train"}
+    for name, options, expected in (
+        ("arrays", {"path": "a.npy"}, {"path": "a.npy", "rules": 1}),
+        ("arrays", {"path": "a.npy", "rules": 2}, {"path": "a.npy", "rules": 2}),
+        ("arrays", {}, {}),  # in memory
+        ("folder", {"path": "photos"}, {"path": "photos"}),
+        ("split", view, view | {"data": "split(data=\"arrays(rules=1, path='a.npy', size=8)\")"}),
+    ):
+        stored = {"format": 2, "data": name, "data_options": options}
+        assert migrate(stored)["data_options"] == expected

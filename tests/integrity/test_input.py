@@ -3,14 +3,21 @@
 The numbers in brackets are those of the defects that the tests reproduce.
 """
 
+import io
+import json
 import shlex
+import shutil
+import zipfile
 
+import h5py
 import numpy as np
 import pytest
 from command import unweave
 from raises import raises
 
 import unweave as uw
+from unweave.errors import UserError
+from unweave.metrics.npz import read_npz
 
 TINY = ["--data", "digits", "--set", "net=mlp", "--steps", "2", "--batch", "4", "--device", "cpu", "--quiet"]
 
@@ -150,3 +157,183 @@ def test_numbers_of_evaluate(folder, trained, capsys):
     for options in (["--seed", "-1"], ["--seed", "9" * 30], ["--resamples", "100000000"], ["--device", "cpu:x"]):
         assert f"{options[0][2:]} must be" in refused(capsys, "evaluate", "codes.npz", *options)
     assert [path.name for path in folder.iterdir()] == ["codes.npz"]
+
+
+# --- sizes (B-H7) ----------------------------------------------------------------------------------------------------
+
+SIZES = [  # method, options of train, and what the message names
+    ("beta_vae", ["--set", "latents=1e9"], "latents"),
+    ("beta_vae", ["--set", "latents=1e7"], "latents"),
+    ("factor_vae", ["--set", "discriminator_width=1e8"], "discriminator_width"),
+    ("factor_vae", ["--set", "discriminator_depth=1e6"], "discriminator_depth"),
+    ("aae_cluster", ["--set", "clusters=1e9"], "clusters"),
+    ("aae", ["--set", "discriminator_steps=1e9"], "discriminator_steps"),
+    ("generalized_m2", ["--set", "samples=1e9", "--supervision", "labels(n=100)"], "samples"),
+    ("beta_vae", ["--batch", "1000000000"], "batch"),
+    (
+        "beta_vae",
+        ["--data", "correlated(data='rooms(size=8)', factors=['floor_hue', 'wall_hue'], size=2000000000)"],
+        "size",
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "argument"), SIZES, ids=[f"{m} {o[1][:20]}" for m, o, _ in SIZES])
+def test_a_size_that_memory_cannot_hold_is_refused_by_name(method, options, argument, folder, capsys):
+    """(B-H7)"""
+    assert f"{argument} must be" in refused(capsys, "train", method, *TINY, *options)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(("field", "value"), [("batch", 10**9), ("latents", 10**9)])
+def test_an_edited_size_does_not_exhaust_the_memory(field, value, trained, folder, capsys):
+    """(B-H7)"""
+    shutil.copytree(trained, folder / "edited")
+    config = json.loads((folder / "edited" / "config.json").read_text())
+    (config if field == "batch" else config["arguments"])[field] = value
+    (folder / "edited" / "config.json").write_text(json.dumps(config))
+    (folder / "edited" / "weights.safetensors").unlink()
+    assert f"{field} must be smaller" in refused(capsys, "train", "--resume", "edited")
+
+
+# --- files of arrays (B-H9) ------------------------------------------------------------------------------------------
+
+
+def npy(array, shape=None):
+    """Return the content of an .npy file, with another shape in its header if one is given."""
+    file = io.BytesIO()
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(file, header | ({} if shape is None else {"shape": shape}))
+    return file.getvalue() + array.tobytes()
+
+
+def zipped(path, members, sizes=()):
+    """Write a .zip of these members; `sizes` are those that its directory states."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        for name, size in dict(sizes).items():
+            archive.getinfo(name).file_size = size
+
+
+CODES = np.random.default_rng(0).normal(size=(40, 3))
+FACTORS = np.random.default_rng(0).integers(0, 3, (40, 2))
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 8, 8), dtype=np.uint8)
+ARRAYS = [  # members of an .npz, and the sizes that its directory states
+    pytest.param({"codes.npy": npy(CODES, (10**10, 3))}, {}, id="a header that states too many rows"),
+    pytest.param({"codes.npy": npy(CODES, (20, 3))}, {}, id="a header that states too few rows"),
+    pytest.param({"codes.npy": npy(CODES, (-40, -3))}, {}, id="a header with negative sizes"),
+    pytest.param(
+        {"codes.npy": npy(CODES, (10**12, 3))}, {"codes.npy": 24 * 10**12 + 128}, id="an array larger than memory"
+    ),
+    pytest.param({"codes.npy": b"hello"}, {}, id="a member that is not an array"),
+    pytest.param({"codes": npy(CODES)}, {}, id="a member without .npy"),
+    pytest.param({"codes.npy": npy(np.array(3.0))}, {}, id="a number"),
+]
+
+
+@pytest.mark.parametrize(("members", "sizes"), ARRAYS)
+def test_codes_that_are_not_as_their_file_says(members, sizes, folder, capsys):
+    """(B-H9)"""
+    zipped("codes.npz", {**members, "factors.npy": npy(FACTORS)}, sizes)
+    assert "codes" in refused(capsys, "evaluate", "codes.npz", "--metrics", "mig")
+    assert [path.name for path in folder.iterdir()] == ["codes.npz"]
+
+
+@pytest.mark.parametrize(("members", "sizes"), ARRAYS[:5])
+def test_images_that_are_not_as_their_file_says(members, sizes, folder, capsys):
+    """(B-H9)"""
+    zipped("images.npz", {**members, "images.npy": npy(IMAGES)}, sizes)
+    assert "codes" in refused(capsys, "data", "inspect", "images.npz")
+    (folder / "images.npy").write_bytes(npy(IMAGES, (10**10, 8, 8)))
+    assert "images.npy" in refused(capsys, "data", "inspect", "images.npy")
+    assert {path.name for path in folder.iterdir()} == {"images.npz", "images.npy"}
+
+
+def test_a_flipped_byte_is_an_error_or_changes_nothing(folder):
+    """(B-H9)"""
+    np.savez_compressed("whole.npz", codes=CODES, factors=FACTORS)
+    whole = (folder / "whole.npz").read_bytes()
+    for place in range(0, len(whole), 9):
+        flipped = bytearray(whole)
+        flipped[place] ^= 0x55
+        (folder / "flipped.npz").write_bytes(flipped)
+        try:
+            found = read_npz("flipped.npz")
+        except UserError as error:
+            assert "\n" not in str(error) and "flipped.npz" in str(error)
+        else:
+            assert np.array_equal(found.codes, CODES) and np.array_equal(found.factors, FACTORS), place
+
+
+def test_labels_that_are_one_number_and_other_members_are_not_factors(folder, capsys):
+    """(B-H9)"""
+    np.savez("images.npz", images=IMAGES, labels=np.array(3))
+    with zipfile.ZipFile("images.npz", "a") as archive:
+        archive.writestr("notes.txt", "taken in May")
+    assert not uw.load_data("images.npz").factor_names
+
+
+# --- sweeps (B-H11) --------------------------------------------------------------------------------------------------
+
+
+def test_a_product_that_is_too_large_is_refused_before_it_is_made(folder, capsys):
+    """(B-H11)"""
+    values = ",".join(map(str, range(1, 1001)))
+    words = ["--set", f"beta={values}", "--set", f"latents={values}", "--seeds", "0-9999"]
+    assert "10000000000" in refused(capsys, "train", "beta_vae", *TINY, *words)
+    assert not list(folder.iterdir())
+
+
+def test_the_settings_of_many_runs_are_compared_once_each(folder):
+    """(B-H11)"""
+
+    class Counted(float):
+        compared = 0
+
+        def __eq__(self, other):
+            Counted.compared += 1
+            return float(self) == float(other)
+
+        def __ne__(self, other):
+            Counted.compared += 1
+            return float(self) != float(other)
+
+        __hash__ = float.__hash__
+
+    runs = [{"method": "vae", "data": "digits", "seed": seed, "lr": Counted(1), "steps": 0} for seed in range(200)]
+    with raises("steps"):
+        uw.fit(runs, out="sweep")
+    assert Counted.compared < 1000 and not list(folder.iterdir())
+
+
+# --- files that name other files (B-M7) ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["external storage", "external link", "soft link", "virtual", "labels"])
+def test_an_hdf5_file_does_not_read_other_files(kind, folder, capsys):
+    """(B-M7)"""
+    labels = np.array([[a, 0, 0, 0, b, 0] for a in range(2) for b in range(4)], dtype=float)
+    images = np.zeros((8, 64, 64, 3), np.uint8)
+    (folder / "secret.bin").write_bytes(bytes(images.nbytes))
+    with h5py.File("other.h5", "w") as file:
+        file["images"], file["labels"] = images, labels
+    with h5py.File("shapes.h5", "w") as file:
+        if kind == "external storage":
+            secret = [("secret.bin", 0, images.nbytes)]
+            file.create_dataset("images", images.shape, images.dtype, external=secret)
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout(images.shape, images.dtype)
+            layout[:] = h5py.VirtualSource("other.h5", "images", images.shape)
+            file.create_virtual_dataset("images", layout)
+        elif kind == "soft link":
+            file["outside"] = h5py.ExternalLink("other.h5", "/")
+            file["images"] = h5py.SoftLink("/outside/images")
+        elif kind == "external link":
+            file["images"] = h5py.ExternalLink("other.h5", "images")
+        else:
+            file["images"] = images
+        file["labels"] = h5py.ExternalLink("other.h5", "labels") if kind == "labels" else labels
+    before = sorted(folder.iterdir())
+    line = refused(capsys, "data", "inspect", "shapes3d(path='shapes.h5')")
+    assert ("labels" if kind == "labels" else "images") in line and sorted(folder.iterdir()) == before

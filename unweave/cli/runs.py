@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unweave.cli import bold, error_console, out_console, printable, shell_quote
-from unweave.errors import UserError, invalid, to_integer
+from unweave.errors import UserError, UserNotice, invalid, to_integer
 
 if TYPE_CHECKING:
     from unweave.runs import RunFolder
@@ -72,7 +73,7 @@ def evaluate(
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
     """Return the run, loaded with its data if they were moved; print a note if it is not finished."""
     from unweave.config import read_config
-    from unweave.model import checkpoint_step, load, relocated_data
+    from unweave.model import checkpoint_step, data_change, load, relocated_data
     from unweave.runs import RunFolder
 
     folder = RunFolder.open(run)
@@ -80,6 +81,8 @@ def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -
         steps = read_config(folder).steps
         error_console.print(f"run '{run}' is unfinished: its weights are of step {done:,} of {steps:,}.")
     moved = relocated_data(run, data, factors)
+    if moved is not None and (change := data_change(folder, read_config(folder), moved)):
+        warnings.warn(f"the {change}", UserNotice, stacklevel=2)
     return run if moved is None else load(run, device=device, data=moved)
 
 
@@ -221,8 +224,9 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
-    write_files(out, {out: content})
+    text = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "surrogateescape")
+    content = text.decode("utf-8", "backslashreplace")  # names of files may be any bytes
+    write_files(out, {out: content.encode()})
     for line in accuracy_lines(frame):
         out_console.print(line)
     out_console.print(bold(out) + f": classes of {len(frame)} observations.")

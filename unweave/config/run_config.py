@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -150,6 +151,7 @@ class RunConfig:
     created: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)  # about the user's own data, for the record
+    data_digest: str = ""  # `Dataset.digest` of the data; "" in runs of older versions
 
     def __getitem__(self, name: str) -> Any:
         """Return a field; the configuration of a run was a dict in earlier versions."""
@@ -186,23 +188,22 @@ class RunConfig:
         """Return a text that is equal for runs whose models and data have the same form."""
         return _text([self.method, self.arguments, self.data, self.data_options])
 
-    @property
-    def known_data_digest(self) -> str:
-        """Digest of the data; "" for runs that were written without one."""
-        return str(getattr(self, "data_digest", None) or "")
-
     def data_key(self) -> str:
         """Return a text that is equal for runs on the same data: the whole call, and the digest if there is one."""
-        return data_key(self.data_text(), self.known_data_digest)
+        return data_key(self.data_text(), self.data_digest)
 
     def setting_key(self) -> str:
         """Return a text that is equal for runs which are seeds of one setting: only such runs may be averaged."""
         return _text([self.method, self.data_key(), self.steps, self.compared_settings(), self.optimizers])
 
     def difference(self, other: RunConfig) -> str:
-        """Return the name of the first field that makes the other configuration a different run, or ""."""
-        ours, theirs = (json.loads(json.dumps(config.to_json())) for config in (self, other))
-        free = {"device", "created", "versions", "notices", *(n for n, o in OPTIONS.items() if not o.identity)}
+        """Return the name of the first field that makes the other configuration a different run, or "".
+
+        The content of the data is compared by `check_data` of unweave.model.
+        """
+        ours, theirs = (_without_fingerprint(json.loads(json.dumps(config.to_json()))) for config in (self, other))
+        free = {"device", "created", "versions", "notices", "data_digest"}
+        free |= {name for name, declared in OPTIONS.items() if not declared.identity}
         return next((name for name in ours if name not in free and ours[name] != theirs[name]), "")
 
     def compared_settings(self) -> dict[str, Any]:
@@ -315,6 +316,14 @@ def parse_config(stored: Any, folder: RunFolder) -> RunConfig:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         message = f"run '{folder.path}' is damaged: config.json does not describe a run"
         raise UserError(message, argument="run", value=str(folder.path)) from error
+
+
+def _without_fingerprint(config: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fingerprint that older versions stored in the options of the data, also in the text of a view."""
+    options = {name: value for name, value in config["data_options"].items() if name != "fingerprint"}
+    if isinstance(options.get("data"), str):
+        options["data"] = re.sub(r", fingerprint=\\?'[^']*'", "", options["data"])
+    return config | {"data_options": options}
 
 
 def _tuples(value: Any) -> Any:

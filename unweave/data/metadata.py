@@ -54,7 +54,7 @@ def dataset_metadata(data: Dataset, supervision: Supervision, seed: int) -> dict
             {
                 "factor": mapping.factor,
                 "size": mapping.size,
-                "values": [value if isinstance(value, str) else float(value) for value in mapping.classes],
+                "values": [value if isinstance(value, str | int) else float(value) for value in mapping.classes],
                 "classes": list(mapping.classes.values()),
                 "spans": mapping.spans,
             }

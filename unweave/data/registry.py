@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from unweave.data.callspec import parse_call
+from unweave.data.callspec import call_text, parse_call
 from unweave.data.dataset import Dataset
 from unweave.data.option_types import check_options
 from unweave.data.published import FILES
@@ -15,7 +15,7 @@ from unweave.data.synthetic.rooms import Rooms
 from unweave.data.synthetic.sprites import Sprites
 from unweave.data.user.readers import USER_DATASETS, open_user_data
 from unweave.data.views import VIEWS
-from unweave.errors import UserError, check_choice, invalid, use_current_names
+from unweave.errors import UserError, check_choice, invalid, is_out_of_memory, use_current_names
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "sprites": Sprites,
@@ -119,4 +119,10 @@ def _construct(name: str, options: dict[str, object]) -> Dataset:
     options = check_options(constructor, options, f"data {name!r}", skip=("data",) if name in VIEWS else ())
     if name in VIEWS:
         options = {**options, "data": load_data(options["data"])}
-    return constructor(**options)
+    try:
+        return constructor(**options)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        accepted = "of a smaller size, because the memory does not suffice"
+        raise invalid("data", call_text(name, options), accepted) from error

@@ -19,10 +19,13 @@ from torch.nn import Buffer
 
 from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, all_indices, data_device
+from unweave.data.storage.digest import Hash, hash_tensor
+from unweave.data.storage.memory_limit import usable_memory
 from unweave.errors import UserError, check_choice, check_integer, invalid
 from unweave.ops.noise import fold, random_bits, random_normal
 
 Classes = Mapping[str, Sequence[int | str]]  # factor -> classes, by number or by value if that is a text
+_BYTES_PER_DRAW = 64  # of `correlated`, while it draws
 _MIN_EXPONENT = -670  # exp of it is far enough above the smallest double for weights of 1e-16 of it
 
 
@@ -64,6 +67,9 @@ class View(Dataset):
         """Index in `data` of each of these observations."""
         return index_B
 
+    def image_sources(self, sampled: bool | None) -> Sequence[Hash]:
+        return (self.data.image_hash(sampled),)
+
     def images(self, index_B: Tensor) -> Tensor:
         return self.data.images(self.base_index(index_B))
 
@@ -73,6 +79,9 @@ class View(Dataset):
     def values(self, index_B: Tensor) -> Tensor:
         return self.data.values(self.base_index(index_B))
 
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        return self.data.exact_values(self.base_index(index_B))
+
 
 class Selection(View):
     """Some observations of a data set, possibly repeated.
@@ -80,6 +89,8 @@ class Selection(View):
     With `partners`, indices from `size` on are all observations of the base data set. Pairs that change factors
     need them: the changed combination may not be among the selected observations.
     """
+
+    renderer_version = 1
 
     def __init__(
         self, data: Dataset, index_N: Tensor, name: str, options: dict[str, object], *, partners: bool = False
@@ -96,6 +107,9 @@ class Selection(View):
         if not self.partners:
             return self.index_N[index_B]
         return torch.where(index_B < self.size, self.index_N[index_B.clamp_max(self.size - 1)], index_B - self.size)
+
+    def image_sources(self, sampled: bool | None) -> Sequence[Hash]:
+        return *super().image_sources(sampled), hash_tensor(self.index_N)
 
     def raw_images(self, index_B: Tensor) -> Tensor:
         return self.data.raw_images(self.base_index(index_B))
@@ -114,6 +128,8 @@ def _has_whole_videos(index_N: Tensor, frames: int) -> bool:
 
 class SubGrid(View):
     """A grid restricted to some classes of some factors, which is a grid as well."""
+
+    renderer_version = 1
 
     def __init__(self, data: Dataset, selected: Mapping[int, list[int]], name: str, options: dict[str, object]) -> None:
         super().__init__(data, name, options)
@@ -137,14 +153,22 @@ class SubGrid(View):
     def values(self, index_B: Tensor) -> Tensor:
         return Dataset.values(self, index_B)
 
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        return Dataset.exact_values(self, index_B)
+
 
 class Noisy(View):
     """Gaussian noise on every pixel, clipped to 0..1; each observation always has the same noise."""
+
+    renderer_version = 1
 
     def __init__(self, data: Dataset, sigma: float, seed: int) -> None:
         super().__init__(data, "noisy", {"sigma": sigma, "seed": seed})
         self.sigma = sigma
         self.key = Buffer(_key(seed, "noisy").to(data_device(data)), persistent=False)
+
+    def hash_factors(self, sampled: bool | None) -> Hash:
+        return self.data.factor_hash(sampled)
 
     def images(self, index_B: Tensor) -> Tensor:
         noise = torch.vmap(lambda key: random_normal(key, self.shape))(fold(self.key, index_B))
@@ -239,7 +263,8 @@ def correlated(
         raise invalid("factors", factors, "the names of two factors")
     for name in factors:
         check_choice("factor", str(name), data.factor_names, context="factors")
-    count = data.size if size is None else check_integer("size", size, 1, 2**31)
+    largest = usable_memory() // _BYTES_PER_DRAW
+    count = data.size if size is None else check_integer("size", size, 1, min(largest, 2**31))
     cumulated_N = _correlation_weights(data, factors, sigma).cumsum(0)
     uniform = ((random_bits(_key(seed, "correlated"), (count,)) >> 11) & (2**53 - 1)).double() * 2.0**-53
     index = torch.searchsorted(cumulated_N, uniform.to(cumulated_N.device) * cumulated_N[-1], right=True)

@@ -4,7 +4,7 @@ Shape letters: N observations, Z latents, K factors.
 """
 
 import hashlib
-import json
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from torch import Tensor
 from unweave.contract import Method, Representation
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
-from unweave.errors import UserError, invalid
+from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
+from unweave.errors import UserError, UserNotice, invalid
 from unweave.nn.batch_size import images_per_call
 from unweave.ops.divergence import kl_standard
 from unweave.runs import RunFolder
@@ -66,9 +67,9 @@ def make_encoded_dataset(data: Dataset, index: Tensor, codes: Tensor, logvar: Te
 
 
 def factor_matrix(data: Dataset, index_N: Tensor) -> Tensor:
-    """Return factors [N, K], float32: classes, or values if any factor is continuous; NaN if unknown."""
+    """Return factors [N, K]: classes in float32, or values in float64 if any is continuous; NaN if unknown."""
     if "continuous" in data.factor_types:
-        return data.values(index_N)
+        return data.exact_values(index_N)
     classes_NK = data.factors(index_N)
     return classes_NK.float().masked_fill(classes_NK < 0, torch.nan)
 
@@ -87,25 +88,28 @@ def sample_codes(table: EncodedDataset, seed: int) -> EncodedDataset:
 
 
 def fingerprint(method: Method, data: Dataset, seed: int) -> str:
-    """Return a hash of the weights, the data and the seed, which determine the codes."""
+    """Return a hash of the weights, the data and the seed, which determine codes and scores."""
     digest = hashlib.sha256(__version__.encode())
     for name, tensor in sorted(method.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    digest.update(json.dumps([data.name, data.options, data.size, data.factor_names, seed], default=str).encode())
-    # A few images are included because the options do not identify data given as arrays.
-    probe = torch.linspace(0, data.size - 1, 16).long().to(data_device(data))
-    for values in (data.images(probe), factor_matrix(data, probe)):
-        digest.update(values.detach().float().cpu().numpy().tobytes())
+    digest.update(f"{data.digest} {seed}".encode())
     return digest.hexdigest()
+
+
+def warn_if_sampled(data: Dataset) -> None:
+    """Give notice if a part of the data could differ from what a run or a store of codes was made of."""
+    if is_sampled(data.digest):
+        warnings.warn(SAMPLED_NOTE, UserNotice, stacklevel=3)
 
 
 def encode_run(
     folder: RunFolder, method: Method, data: Dataset, *, num_samples: int | None, seed: int, save: bool
 ) -> tuple[EncodedDataset, str]:
     """Return the encoded observations of a run and their fingerprint, read from its folder if stored there."""
+    warn_if_sampled(data)
     digest = fingerprint(method, data, seed)
-    table = load_codes(folder, digest, num_samples, data.size)
+    table = load_codes(folder, digest, num_samples, data)
     if table is None:
         table = encode_dataset(method.representation(), data, num_samples=num_samples, seed=seed)
         if save:
@@ -114,14 +118,18 @@ def encode_run(
 
 
 def save_codes(folder: RunFolder, table: EncodedDataset, digest: str) -> None:
-    """Store the table in a run folder, with its fingerprint."""
-    found = {"rows": table.indices, "codes": table.codes, "factors": table.factors, "logvar": table.logvar}
+    """Store the codes in a run folder, with their fingerprint."""
+    found = {"rows": table.indices, "codes": table.codes, "logvar": table.logvar}
     tensors = {name: torch.as_tensor(values) for name, values in found.items() if values is not None}
     folder.save(STORE, tensors, fingerprint=digest)
 
 
-def load_codes(folder: RunFolder, digest: str, num_samples: int | None, size: int) -> EncodedDataset | None:
-    """Return the first `num_samples` stored observations, or None if the stored ones are others or too few."""
+def load_codes(folder: RunFolder, digest: str, num_samples: int | None, data: Dataset) -> EncodedDataset | None:
+    """Return the first `num_samples` stored observations, or None if the stored ones are others or too few.
+
+    Factors are always those of the data.
+    """
+    size = data.size
     count = size if num_samples is None else min(num_samples, size)
     if not (folder.path / STORE).is_file():
         return None
@@ -131,7 +139,7 @@ def load_codes(folder: RunFolder, digest: str, num_samples: int | None, size: in
         # Random samples are not the beginning of the whole data set, which is stored in order.
         if metadata["fingerprint"] != digest or stored < count or (stored == size) != (count == size):
             return None
-        logvar = found["logvar"][:count] if "logvar" in found else None
-        return _table(found["rows"][:count], found["codes"][:count], found["factors"][:count], logvar)
+        index, logvar = found["rows"][:count], found["logvar"][:count] if "logvar" in found else None
+        return make_encoded_dataset(data, index.to(data_device(data)), found["codes"][:count], logvar)
     except (UserError, KeyError):  # damaged
         return None

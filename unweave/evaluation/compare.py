@@ -18,9 +18,17 @@ from unweave.config.devices import find_device
 from unweave.contract import Method
 from unweave.data import Dataset
 from unweave.errors import UserError, UserNotice, invalid, renamed_arguments
-from unweave.evaluation.codes import fingerprint, load_codes, make_encoded_dataset, sample_indices, save_codes
+from unweave.evaluation.codes import (
+    fingerprint,
+    load_codes,
+    make_encoded_dataset,
+    sample_indices,
+    save_codes,
+    warn_if_sampled,
+)
 from unweave.evaluation.evaluate import check_options, evaluate
 from unweave.evaluation.run_table import AnyRun, Unscored, error_text, run_table, unscored_notice
+from unweave.evaluation.stored_scores import read_scores
 from unweave.model import TrainedModel, load
 from unweave.nn.batch_size import bytes_per_item, call_bytes
 from unweave.nn.conv import conv_implementation
@@ -75,8 +83,9 @@ def encode_runs(runs: Sequence[TrainedModel], *, num_samples: int | None, seed: 
     """Compute the codes of every run and store them in its folder, from which `evaluate` reads them."""
     groups: dict[str, list[TrainedModel]] = {}  # the runs with models of the same form and the same data
     for run in runs:
-        groups.setdefault(f"{run.config.model_key()} {run.config.data_key()} {run.data.size}", []).append(run)
+        groups.setdefault(f"{run.config.model_key()} {run.data.digest}", []).append(run)
     for group in groups.values():
+        warn_if_sampled(group[0].data)
         with suppress(UserError, OSError):  # `evaluate` encodes these runs one by one, so that the error names a run
             _encode_group(group, num_samples, seed)
 
@@ -85,7 +94,7 @@ def _encode_group(group: Sequence[TrainedModel], num_samples: int | None, seed: 
     """Encode the same observations with all models of a group that have no stored codes."""
     data = group[0].data
     digests = [fingerprint(run.method, data, seed) for run in group]
-    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data.size) is None]
+    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
     if not todo:
         return
     index = sample_indices(data, num_samples, seed)
@@ -178,17 +187,17 @@ def _stored_scores(
     run: TrainedModel, metrics: str | Sequence[str] | None, num_samples: int | None, seed: int
 ) -> dict[str, float] | None:
     """Return the stored scores of these metrics if all are stored and belong to the current codes."""
-    if metrics is None or isinstance(metrics, str) or not run.folder.has("scores.json"):
+    stored = read_scores(run.folder)
+    if metrics is None or isinstance(metrics, str) or not stored:
         return None
     try:
-        stored = run.folder.read_json("scores.json")
         scores = stored["scores"].items()
         chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics and isfinite(value)}
         same = stored["seed"] == seed and stored["rows"] in (num_samples, run.data.size)
         same = same and set(metrics) <= {name.partition(".")[0] for name in chosen}
         return chosen if same and stored["codes"] == fingerprint(run.method, run.data, seed) else None
     except (UserError, KeyError, AttributeError, TypeError, ValueError):
-        return None  # written by another version, or damaged: compute again
+        return None  # written by another version: compute again
 
 
 def find_runs(paths: Sequence[str | Path]) -> list[Path]:

@@ -15,6 +15,7 @@ from unweave.config import RunConfig
 from unweave.config.run_config import data_key
 from unweave.data import USER_DATASETS
 from unweave.data.callspec import call_text, parse_call
+from unweave.data.storage.digest import is_sampled
 from unweave.errors import UserError
 from unweave.model import Diverged, TrainedModel
 from unweave.runs import RunFolder
@@ -60,7 +61,8 @@ def run_table(runs: Sequence[AnyRun], scores: Sequence[Mapping[str, float]]) -> 
         values = {n: run_scores.get(n, float("nan")) for n in names}
         rows.append(_identity(run) | {n: flat.get(n) for n in settings} | values)
     frame = pd.DataFrame(rows)
-    frame.attrs = {"settings": settings, "scores": names}
+    sampled = any(is_sampled(run.config.data_digest) for run in runs)
+    frame.attrs = {"settings": settings, "scores": names, "sampled": sampled}
     return frame
 
 
@@ -71,7 +73,7 @@ def _identity(run: AnyRun) -> dict[str, Any]:
         "run": str(run.folder.path),
         **{name: getattr(config, name) for name in ("method", "data", "seed", "steps", "supervision")},
         "data_call": config.data_text(),
-        "data_digest": config.known_data_digest,
+        "data_digest": config.data_digest,
         "setting": "s" + hashlib.sha256(config.setting_key().encode()).hexdigest()[:12],  # never reads as a number
         "diverged": run.step if isinstance(run, Diverged) else float("nan"),
         "not_scored": run.reason if isinstance(run, Unscored) else None,

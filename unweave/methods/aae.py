@@ -61,8 +61,8 @@ class AAE(Method):
         check_choice("encoder", encoder, ("deterministic", "gaussian"))
         check_choice("prior", prior, tuple(PRIORS))
         check_choice("generator", generator, tuple(GENERATOR_LOSSES))
-        check_integer("components", components, 2)
-        check_integer("discriminator_steps", discriminator_steps, 1)
+        check_integer("components", components, 2, 10_000)
+        check_integer("discriminator_steps", discriminator_steps, 1, 1000)
         smallest = components + 1 if prior == "categorical" else 2 if "place" in PRIORS[prior] else 1
         check_integer("latents", latents, smallest, context=f"prior '{prior}'")
         self.latents, self.components = latents, components

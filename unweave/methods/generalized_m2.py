@@ -53,7 +53,7 @@ class GeneralizedM2(Method):
     ) -> None:
         super().__init__()
         check_integer("latents", latents, 1)
-        check_integer("samples", samples, 0)
+        check_integer("samples", samples, 0, 10_000)
         self.latents = latents
         self.graph = read_graph(graph, data.labels, latents)
         self.samples = samples or best_samples(self.graph, discrete)

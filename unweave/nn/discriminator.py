@@ -18,7 +18,7 @@ class Discriminator(nn.Module):
     def __init__(self, latents: int, *, width: int = 1000, depth: int = 6) -> None:
         super().__init__()
         check_integer("discriminator_width", width, 1)
-        check_integer("discriminator_depth", depth, 1)
+        check_integer("discriminator_depth", depth, 1, 100)
         sizes = (latents, *[width] * depth)
         layers: list[nn.Module] = []
         for before, after in pairwise(sizes):

@@ -72,7 +72,7 @@ def check_frame(frame: pd.DataFrame) -> pd.DataFrame:
     checked = frame.reset_index(drop=True)
     if {"data_call", "data_digest"} <= set(checked):
         checked["data"] = data_labels(list(checked["data_call"]), list(checked["data_digest"].fillna("")))
-    checked.attrs = attributes
+    checked.attrs = {**frame.attrs, **attributes}
     return checked
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from unweave.config import RunConfig
+from unweave.config.model_size import TRAINING_COPIES, check_model_size, memory_errors
 from unweave.contract import DataInfo, Method, all_phases, hyper_params, is_supervised, player_parameters, stages
 from unweave.data import Dataset, Sampler, parse_supervision
 from unweave.data.prefetch import BatchPrefetcher, DeviceBuffer, device_cache, step_keys
@@ -70,13 +71,15 @@ def build(
     with torch.random.fork_rng(devices=[]), weight_init(config.init):
         torch.manual_seed(config.seed + stage * 2**40)
         info = parse_supervision(supervision or config.supervision, data).info(data)
-        return construct(cls, info, config.arguments, previous).to(config.device)
+        with memory_errors(cls, info, config.arguments):
+            return construct(cls, info, config.arguments, previous).to(config.device)
 
 
 def probe_method(cls: type[Method], info: DataInfo, arguments: Mapping[str, Any]) -> Method:
     """Build the method to see what it needs. Labels that it does not use are reported before any other error."""
     try:
-        with torch.random.fork_rng(devices=[]):
+        check_model_size(cls, info, arguments, copies=TRAINING_COPIES)
+        with torch.random.fork_rng(devices=[]), memory_errors(cls, info, arguments):
             probe = construct(cls, info, arguments)
     except UserError:
         if "semi_supervised" not in arguments:

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import torch
 
 from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.devices import find_device
+from unweave.config.model_size import memory_errors
 from unweave.config.optimizers import resolve_optimizers
-from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
+from unweave.contract import DataInfo, Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.data.supervision.parse import check_needs, default_supervision
@@ -24,6 +26,7 @@ from unweave.nn.networks import weight_init
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
 from unweave.training.build import build, build_program, find_method, probe_method
 from unweave.training.cohort import Run
+from unweave.training.step_memory import check_memory
 
 
 def prepare(
@@ -48,6 +51,7 @@ def prepare(
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         versions=environment(),
         notices=skipped_files(data),
+        data_digest=data.digest,
     )
     path = out or Path("runs") / f"{config.method}-{data_label(config)}-seed{config.seed}"
     return Run(RunFolder(path), config, cls, data, supervision, new=True)
@@ -72,12 +76,19 @@ def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervi
         # The errors of semi-supervised methods are more precise.
         if is_supervised(stage.needs) and not has_default and "semi_supervised" not in config.arguments:
             check_needs(given, stage.needs, data)
-    with weight_init(config.init) as weights:
-        probe = probe_method(cls, given.info(data), config.arguments)
-    if weights.deviation is not None and not weights.used:
-        raise invalid("init", config.init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
-    default = default_supervision(probe.needs) if text is None else "none"
+    needs = _needs(cls, given.info(data), tuple(config.arguments.items()), config.init)  # type: ignore[arg-type]
+    default = default_supervision(needs) if text is None else "none"
     return given if default == "none" else parse_supervision(default, data)
+
+
+@lru_cache(maxsize=256)  # the runs of a sweep differ mostly in their seeds, and building a network takes long
+def _needs(cls: type[Method], info: DataInfo, arguments: tuple[tuple[str, Any], ...], init: str) -> tuple[str, ...]:
+    """Return what the method needs with these constructor arguments; raise if one is invalid."""
+    with weight_init(init) as weights:
+        probe = probe_method(cls, info, dict(arguments))
+    if weights.deviation is not None and not weights.used:
+        raise invalid("init", init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
+    return probe.needs
 
 
 def dry_run(run: Run) -> None:
@@ -87,7 +98,8 @@ def dry_run(run: Run) -> None:
     if not data.resident:
         config = config.replace(device="cpu", precision="float32")
     data.to(config.device)
-    try:
+    check_memory(run)
+    with memory_errors(run.cls, run.supervision.info(data), config.arguments, config.batch):
         method = build(run.cls, config, data, supervision=run.supervision)
         if config.init_from:
             init_from(method, config.init_from)
@@ -96,11 +108,6 @@ def dry_run(run: Run) -> None:
         with torch.no_grad():
             for phase in range(len(all_phases(method))):
                 compute_losses(program, state, phase)
-    except RuntimeError as error:  # torch.OutOfMemoryError, and the CPU's, which has no class
-        if "memory" not in str(error):
-            raise
-        hint = "one step does not fit into memory; a smaller network also helps"
-        raise invalid("batch", config.batch, f"smaller on device '{config.device}'", hint=hint) from error
 
 
 def _weights_source(path: str | Path) -> str:

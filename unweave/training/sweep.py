@@ -1,6 +1,8 @@
 """Train many runs together: a sweep over settings and seeds as a few fleets, ending in ordinary run folders."""
 
 import itertools
+import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +13,8 @@ from unweave.config.devices import find_device
 from unweave.contract import Method
 from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
-from unweave.errors import UserError, check_choice, check_integer, invalid
-from unweave.model import load_training_data
+from unweave.errors import UserError, UserNotice, check_choice, check_integer, invalid
+from unweave.model import check_data, load_training_data
 from unweave.runs import RunFolder, existing_folder_error, list_runs
 from unweave.runs.manifest import Configs, is_empty, manifest_lock, read_manifest, write_manifest
 from unweave.training.build import find_method
@@ -20,12 +22,19 @@ from unweave.training.cohort import Run
 from unweave.training.folders import check_extension
 from unweave.training.prepare import data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
+from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
+
+MAX_RUNS = 100_000  # of one sweep; more is a typing error
+_NEW_RUN = ", or train a new run on these data"
 
 
 def expand(settings: Mapping[str, Sequence[Any]], seeds: Iterable[int]) -> list[dict[str, Any]]:
     """Return every combination of the settings' values, each with every seed."""
-    names = list(settings)
+    names, seeds = list(settings), list(seeds)
+    count = len(seeds) * math.prod(map(len, settings.values()))
+    if count > MAX_RUNS:
+        raise invalid("number of runs", count, f"at most {MAX_RUNS:,}")
     return [
         {**dict(zip(names, values, strict=True)), "seed": seed}
         for values in itertools.product(*settings.values())
@@ -124,33 +133,49 @@ def reopen(
     if steps is not None and check_integer("steps", steps, 1) != config.steps:
         check_extension(folder, cls, config.steps, steps)
         config = config.replace(steps=steps)
-    data = data or load_training_data(folder, config)
-    return Run(folder, config, cls, data, parse_supervision(config.supervision, data), new=missing is not None)
+    data = data or load_training_data(folder, _NEW_RUN, config)
+    check_resumed_data(folder, config, data)
+    run = Run(folder, config, cls, data, parse_supervision(config.supervision, data), new=missing is not None)
+    check_memory(run)
+    return run
+
+
+def check_resumed_data(folder: RunFolder, config: RunConfig, data: Dataset) -> None:
+    """Raise if a run is to be continued on other data; give notice if that cannot be verified."""
+    if not check_data(folder, config, data, _NEW_RUN):
+        text = "a run of an older version stores no digest of its data; only their number and shape were compared"
+        warnings.warn(text, UserNotice, stacklevel=4)
 
 
 def _prepare_all(runs: Sequence[Mapping[str, Any]], out: Path, resume: bool) -> list[Run]:
     """Check all runs before the first folder is created."""
     loaded: dict[str, Dataset] = {}
     prepared: list[Run] = []
-    differing = {n for run in runs for n in run if any(r.get(n) != run[n] for r in runs)}
+    names = {name for run in runs for name in run}
+    differing = {name for name in names if any(run.get(name) != runs[0].get(name) for run in runs)}
     varied = sorted(differing - {"method", "data", "seed", "out"})
+    paths: set[Path] = set()
     checked: set[str] = set()
     for given in runs:
         options = {k: v for k, v in given.items() if k not in ("method", "data", "out")}
-        name = given.get("data", "sprites")
-        data = name if isinstance(name, Dataset) else loaded.setdefault(str(name), load_data(name))
+        data = given.get("data", "sprites")
+        if not isinstance(data, Dataset):
+            if str(data) not in loaded:
+                loaded[str(data)] = load_data(data)
+            data = loaded[str(data)]
         run = prepare(given.get("method", ""), data, out=given.get("out") or out, **options)
         if not given.get("out"):
             name = folder_name(given, run.config.method, data_label(run.config), varied)
             run = run._replace(folder=RunFolder(out / name))
         path, key = run.folder.path, f"{run.config.cohort_key()} {run.config.init_from}"
-        if path in {other.folder.path for other in prepared}:
+        if path in paths:
             raise UserError(f"out '{path}' is given twice; runs need folders of their own", argument="out", value=path)
         if path.exists() and not (resume and is_empty(path)):
             run = _check_existing(run, resume)
         elif key not in checked:
             dry_run(run)
             checked.add(key)
+        paths.add(path)
         prepared.append(run)
     _check_manifest(out, _listed(runs, prepared), resume)
     return prepared
@@ -204,3 +229,4 @@ def _check_same(run: Run, stored: RunConfig) -> None:
         ours, theirs = getattr(run.config, name), getattr(stored, name)
         message = f"out '{run.folder.path}' holds another run: its {name} is {theirs!r}, not {ours!r}"
         raise UserError(message, argument=name, value=ours, accepted=repr(theirs))
+    check_resumed_data(run.folder, stored, run.data)

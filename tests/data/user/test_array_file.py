@@ -8,6 +8,8 @@ import torch
 from raises import raises
 
 from unweave.data import load_data
+from unweave.data.storage.digest import changed_parts
+from unweave.data.user.image_io import Preprocessing
 
 BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)  # N, C, H, W
 
@@ -91,6 +93,32 @@ def test_size_and_channels(tmp_path):
         load_data(clear, channels="gray")
 
 
+def test_the_white_of_integers():
+    twelve_bits = (BYTES.astype(np.uint16) * 16).clip(300, 4095)
+    assert all_images(load_data(twelve_bits)).max() < 0.07
+    data = load_data(twelve_bits, white=4095)
+    assert np.allclose(all_images(data), twelve_bits / 4095, atol=0.003)
+    assert any("white=4095" in note for note in load_data(twelve_bits).source_info.notes)
+    assert any("larger values" in note for note in load_data(twelve_bits, white=1000).source_info.notes)
+    assert data.preprocessing.white == 4095
+    for images in (BYTES > 9, BYTES / 255.0):
+        with raises("white", value=7):
+            load_data(images, white=7)
+
+
+def test_arrays_store_how_files_become_such_images():
+    data = load_data(BYTES[:, :, :8], background="black")
+    assert data.preprocessing == Preprocessing((8, 16), "crop", "rgb", "black", 65535)
+    assert load_data(BYTES[:, 0].astype(np.uint16)).preprocessing.white == 255
+    assert load_data(BYTES, size=8, channels="gray").preprocessing.channels == "gray"
+
+
+@pytest.mark.parametrize("layout, shape", [("NHW", (6, 3, 16, 16)), ("NCHW", (6, 16, 16))])
+def test_a_layout_has_the_axes_of_the_images(layout, shape):
+    with raises("layout", value=layout):
+        load_data(np.zeros(shape, np.uint8), layout=layout)
+
+
 def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):
     for name, images in (("a.npy", BYTES), ("b.npy", BYTES.transpose(0, 2, 3, 1))):
         np.save(tmp_path / name, images)
@@ -99,16 +127,25 @@ def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):
         assert np.allclose(all_images(data), BYTES / 255.0)
 
 
-def test_the_options_reopen_the_same_content_only(tmp_path):
+def test_the_options_reopen_the_same_content(tmp_path):
     np.savez(tmp_path / "a.npz", images=BYTES, labels=np.arange(6) % 2)
     data = load_data(tmp_path / "a.npz", size=8)
     options = json.loads(json.dumps(data.options))
     assert np.array_equal(all_images(load_data(data.name, **options)), all_images(data))
+    assert load_data(data.name, **options).digest == data.digest
     np.savez(tmp_path / "a.npz", images=BYTES[::-1], labels=np.arange(6) % 2)
-    with raises("data", value=str(tmp_path / "a.npz")):
-        load_data(data.name, **options)
+    assert changed_parts(data.digest, load_data(data.name, **options).digest) == ("images",)
     with raises("data"):
         load_data("arrays", **load_data(BYTES).options)
+
+
+def test_the_fingerprint_of_an_older_run_is_checked(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(384).astype(np.uint8).reshape(6, 8, 8))
+    stored = "6-ebc6838435ef-f87e251d"  # of commit d4802f3
+    assert load_data(tmp_path / "a.npy", fingerprint=stored).options["fingerprint"] == stored
+    np.save(tmp_path / "a.npy", np.zeros((6, 8, 8), np.uint8))
+    with raises("data", value=str(tmp_path / "a.npy")):
+        load_data(tmp_path / "a.npy", fingerprint=stored)
 
 
 @pytest.mark.parametrize(

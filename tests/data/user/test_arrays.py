@@ -64,3 +64,18 @@ def test_built_in_data_sets_have_factor_types_and_values():
     digits = load_data("digits")
     assert digits.factor_types == ("discrete",)
     assert torch.equal(digits.values(torch.arange(5)), digits.factors(torch.arange(5)).float())
+
+
+def test_devices_without_float64():
+    """On such a device values have fewer digits; `exact_values` has all of them."""
+    times = 1.7e9 + np.arange(4)[:, None] / 4
+    data = Arrays(np.zeros((4, 1, 8, 8), np.uint8), times, names=["time"])
+
+    def convert(tensor):
+        if tensor.dtype == torch.float64:
+            raise TypeError("float64 is not supported")
+        return tensor
+
+    data._apply(convert)
+    assert data.values(torch.arange(4)).dtype == torch.float32
+    assert data.exact_values(torch.tensor([3, 0]))[:, 0].tolist() == [1.7e9 + 0.75, 1.7e9]

@@ -7,6 +7,7 @@ video), H height, W width.
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from torch.nn import Buffer
 from unweave.data.dataset import Dataset
 from unweave.data.storage.archive import FileTree, read_image
 from unweave.data.storage.array_store import Factors, StoredArrays, write_rows
+from unweave.data.storage.digest import Hash, hash_tensor, mapped_file
 from unweave.data.storage.download import RemoteFile
 from unweave.data.storage.source import DataPath, open_files
 
@@ -68,6 +70,7 @@ class Characters(Dataset):
     """Images composited in the batch from `layers` [V, P, H, W, 4]."""
 
     frames = FRAMES
+    renderer_version = 1
 
     def __init__(self, name: str, stored: StoredArrays, options: dict[str, object]) -> None:
         super().__init__()
@@ -76,6 +79,10 @@ class Characters(Dataset):
         self.factor_sizes = tuple(map(len, self.factor_values))
         self.size = math.prod(self.factor_sizes)
         self.layers = Buffer(torch.from_numpy(stored.arrays["layers"]), persistent=False)
+        self.layers_file = mapped_file(stored.arrays["layers"])
+
+    def image_sources(self, sampled: bool | None) -> Sequence[Hash]:
+        return (hash_tensor(self.layers, file=self.layers_file, sampled=sampled, name=self.name),)
 
     def images(self, index_B: Tensor) -> Tensor:
         phases = self.layers.shape[1]

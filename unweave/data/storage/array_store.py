@@ -9,13 +9,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
-from unweave.data.storage.cache import cache_dir, cache_error
+from unweave.data.storage.cache import cache_dir, cache_error, cache_lock
+from unweave.data.storage.digest import hash_tensor, mapped_file
 from unweave.data.storage.memmap import MemmapWriter, open_memmap
 from unweave.data.storage.progress import progress_task
 
@@ -37,26 +40,46 @@ class StoredArrays(NamedTuple):
 def load_or_build(key: str, build: Callable[[Path], Factors]) -> StoredArrays:
     """Return the arrays with this key. On first use `build` writes them as .npy files into the folder it is given."""
     home = cache_dir() / "files"
-    try:
-        return _read(home / key)
-    except Exception:  # absent or damaged
-        pass
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=home, prefix=f".{key}."))
-    except OSError:  # the cache is not writable: the arrays exist as long as the process
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            return _build(Path(folder), build)
-    try:
-        _build(fresh, build)
+    if (stored := _read_if_intact(home / key)) is not None:
+        return stored
+    with cache_lock(key):
+        if (stored := _read_if_intact(home / key)) is not None:  # another process has made it meanwhile
+            return stored
         try:
-            os.rename(fresh, home / key)  # in one step, so that the key never refers to an incomplete folder
-        except OSError:  # a damaged folder exists, or another process was faster
-            shutil.rmtree(home / key, ignore_errors=True)
-            os.rename(fresh, home / key)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    return _read(home / key)
+            home.mkdir(parents=True, exist_ok=True)
+            fresh = Path(tempfile.mkdtemp(dir=home, prefix=f".{key}."))
+        except OSError:  # the cache is not writable: the arrays exist as long as the process
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                return _build(Path(folder), build)
+        try:
+            for array in _build(fresh, build).arrays.values():
+                hash_tensor(torch.from_numpy(array), file=mapped_file(array), name=key)  # stored beside the array
+            _publish(fresh, home / key)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return _read(home / key)
+
+
+def _publish(fresh: Path, target: Path) -> None:
+    """Give a complete folder its name, unless an intact one has it: other processes may have mapped its arrays."""
+    try:
+        os.rename(fresh, target)  # in one step, so that the key never refers to an incomplete folder
+        return
+    except OSError:
+        if _read_if_intact(target) is not None:
+            return
+    damaged = fresh.with_name(f"{fresh.name}.damaged")
+    with suppress(OSError):
+        os.rename(target, damaged)
+    os.rename(fresh, target)
+    shutil.rmtree(damaged, ignore_errors=True)
+
+
+def _read_if_intact(folder: Path) -> StoredArrays | None:
+    try:
+        return _read(folder)
+    except Exception:  # absent or damaged
+        return None
 
 
 def _build(folder: Path, build: Callable[[Path], Factors]) -> StoredArrays:
@@ -71,7 +94,10 @@ def _build(folder: Path, build: Callable[[Path], Factors]) -> StoredArrays:
 def _read(folder: Path) -> StoredArrays:
     stored = json.loads((folder / _FACTORS).read_text())
     factors = Factors(tuple(stored["names"]), tuple(tuple(values) for values in stored["values"]))
-    return StoredArrays({path.stem: open_memmap(path) for path in folder.glob("*.npy")}, factors)
+    arrays = {path.stem: open_memmap(path) for path in folder.glob("*.npy")}
+    if not arrays:
+        raise FileNotFoundError(folder / "*.npy")
+    return StoredArrays(arrays, factors)
 
 
 def write_rows(path: Path, rows: int, chunks: Iterable[np.ndarray], name: str) -> None:

@@ -2,13 +2,15 @@
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
 from unweave.errors import UserError
 from unweave.runs import write_atomic
+from unweave.runs.lock import lock
 
 
 def cache_dir() -> Path:
@@ -24,6 +26,20 @@ def cache_error(folder: Path, reason: OSError | str) -> UserError:
     reason = (reason.strerror or str(reason)) if isinstance(reason, OSError) else reason
     message = f"cache folder '{folder}' cannot be written ({reason}); free space, or set UNWEAVE_CACHE to another one"
     return UserError(message, argument="UNWEAVE_CACHE", value=str(folder), accepted=accepted)
+
+
+@contextmanager
+def cache_lock(name: str) -> Iterator[None]:
+    """Let one process at a time make the cached data of this name.
+
+    Without effect if the cache is not writable or its file system has no locks: then each process makes its own.
+    """
+    path = cache_dir() / "locks" / name
+    with ExitStack() as stack:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock(path))
+        yield
 
 
 def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:

@@ -101,6 +101,14 @@ def request_rows(store: Tensor, index_B: Tensor) -> None:
         madvise(first, count, mmap.MADV_WILLNEED)
 
 
+def request_bytes(block: np.ndarray) -> None:
+    """Ask the system to read a contiguous block of a memory-mapped array at once."""
+    madvise = system_madvise()
+    if madvise is not None and block.flags.c_contiguous:
+        first = block.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+        madvise(first, block.ctypes.data + block.nbytes - first, mmap.MADV_WILLNEED)
+
+
 def select_rows(store: Tensor, index_B: Tensor, *, resident: bool) -> Tensor:
     """Return rows of a store, on the device of the index; a store that is not resident is on the host."""
     flat = index_B.flatten()

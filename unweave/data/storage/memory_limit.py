@@ -11,7 +11,12 @@ _UNKNOWN_MEMORY = 16 << 30  # assumed on systems that do not report their memory
 
 def memory_limit() -> int:
     """Return the largest data set in bytes that is held in memory: half of what the process may use on the host."""
-    return min(_physical_memory(), *cgroup_limits()) // 2
+    return usable_memory() // 2
+
+
+def usable_memory() -> int:
+    """Return the bytes of host memory that the process may use: those of the machine, or of its control group."""
+    return min(_physical_memory(), *cgroup_limits())
 
 
 def device_memory_limit(device: torch.device | str) -> int:

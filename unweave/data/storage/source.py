@@ -17,6 +17,7 @@ import numpy as np
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, StoredArrays, load_or_build
 from unweave.data.storage.cache import cache_dir
+from unweave.data.storage.digest import file_state
 from unweave.data.storage.download import RemoteFile, fetch, wrong_digest
 from unweave.data.storage.stored_images import StoredImages
 from unweave.errors import UserError, check_path, invalid
@@ -88,13 +89,12 @@ def _find_in(root: Path, file: str) -> Path | None:
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
-    """Return a hash of the names, sizes and modification times of all files."""
+    """Return a hash of the names and states of all files, which changes if a file is written or replaced."""
     digest = hashlib.sha256()
     for path in paths:
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         for file in files:
-            stat = file.stat()
-            digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode(errors="surrogateescape"))
+            digest.update(f"{file}\0{file_state(file.stat())}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

@@ -11,6 +11,7 @@ from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset, keep_on_host_if_too_large
 from unweave.data.storage.array_store import StoredArrays
+from unweave.data.storage.digest import Hash, hash_tensor, mapped_file
 from unweave.data.storage.memmap import select_rows
 from unweave.data.storage.memory_limit import memory_limit
 
@@ -30,7 +31,8 @@ class StoredImages(Dataset):
         self.factor_names, self.factor_values = stored.factors
         self.factor_sizes = tuple(map(len, self.factor_values))
         self.packed, self.grid = "bits" in stored.arrays, "classes" not in stored.arrays
-        pixels = torch.from_numpy(stored.arrays["bits" if self.packed else "pixels"])
+        array = stored.arrays["bits" if self.packed else "pixels"]
+        pixels, self.pixels_file = torch.from_numpy(array), mapped_file(array)
         self.size, height, width = pixels.shape[:3]
         self.shape = (pixels.shape[3] if pixels.ndim == 4 else 1, height, width * 8 if self.packed else width)
         if self.grid and math.prod(self.factor_sizes) != self.size:
@@ -42,6 +44,9 @@ class StoredImages(Dataset):
             self.shift_8 = Buffer(torch.arange(7, -1, -1, dtype=torch.uint8), persistent=False)
         if not self.grid:
             self.classes = Buffer(torch.from_numpy(stored.arrays["classes"]).long(), persistent=False)
+
+    def hash_images(self, sampled: bool | None) -> Hash:
+        return hash_tensor(self.pixels, file=self.pixels_file, sampled=sampled, name=self.name)
 
     def fit_to(self, device: torch.device) -> None:
         keep_on_host_if_too_large(self, device)

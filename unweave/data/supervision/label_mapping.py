@@ -8,7 +8,6 @@ import numpy as np
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.ranges import Span, class_of, span_text
 from unweave.data.supervision.labelled_set import LabelledSet
-from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import repr_value
 
 
@@ -19,11 +18,12 @@ class LabelMapping(NamedTuple):
     classes: dict[float | str, int]  # value of the factor -> class of the model
     size: int  # number of classes of the model
     spans: tuple[Span, ...] = ()  # of a binned continuous factor, the range of each value
-    labelled_indices: frozenset[int] = frozenset()  # observations whose label was used in training
 
     def names(self) -> list[str]:
         """Name of each class of the model: its value, its values, or their range."""
-        positions = [[position for position, y in enumerate(self.classes.values()) if y == k] for k in range(self.size)]
+        positions: list[list[int]] = [[] for _ in range(self.size)]
+        for position, y in enumerate(self.classes.values()):
+            positions[y].append(position)
         return [self._name(found) or f"class {k}" for k, found in enumerate(positions)]
 
     def _name(self, positions: Sequence[int]) -> str:
@@ -56,22 +56,12 @@ def value_name(data: Dataset, k: int, number: int) -> str:
     return span_text(spans[number]) if spans else format_value(data.factor_values[k][number])
 
 
-def exact_values(data: Dataset, k: int) -> np.ndarray:
-    """Values of a continuous factor of all observations, with the precision of the table; nan if unknown."""
-    origin, index_N = data.origin, data.origin_index(all_indices(data))
-    if isinstance(origin, Arrays):
-        return origin.table.numbers_NK[index_N.cpu().numpy(), k]
-    return origin.values(index_N)[:, k].double().cpu().numpy()
-
-
-def label_mappings(labelled: LabelledSet, with_indices: bool = False) -> list[LabelMapping]:
+def label_mappings(labelled: LabelledSet) -> list[LabelMapping]:
     """Mapping of each labelled factor: binned and permuted like the labels, without noise."""
     data, found = labelled.data, []
-    index_N, labels_NL = (column.cpu() for column in labelled.table)
     for number, k in enumerate(labelled.spec.factors):
         classes = dict(zip(data.factor_values[k], labelled.class_labels(number).tolist(), strict=True))
-        used = frozenset(index_N[labels_NL[:, number] >= 0].tolist()) if with_indices else frozenset[int]()
-        found.append(LabelMapping(data.factor_names[k], classes, labelled.sizes[number], spans_of(data, k), used))
+        found.append(LabelMapping(data.factor_names[k], classes, labelled.sizes[number], spans_of(data, k)))
     return found
 
 
@@ -83,7 +73,7 @@ def label_warnings(data: Dataset, factors: Sequence[int], sizes: Sequence[int]) 
 
 
 def _binned(data: Dataset, k: int, size: int) -> str:
-    name, numbers = data.factor_names[k], exact_values(data, k)
+    name, numbers = data.factor_names[k], data.exact_values(all_indices(data))[:, k].numpy()
     known = np.unique(numbers[~np.isnan(numbers)])
     verb = "are cut into" if size < len(known) else "make"
     fewer = f'; for fewer classes set bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""

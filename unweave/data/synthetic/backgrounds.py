@@ -50,6 +50,8 @@ class ColourSprites(_SpritesWithNuisance):
     The colour is not a factor: each channel is uniform in 0.5 to 1 for sprites, in 0 to 0.5 for backgrounds.
     """
 
+    renderer_version = 1
+
     def __init__(self, *, size: int = 64, on: str = "sprite", seed: int = 0) -> None:
         check_choice("on", on, ("sprite", "background"))
         super().__init__("colour_sprites", size, seed, on=on)
@@ -66,6 +68,8 @@ class ColourSprites(_SpritesWithNuisance):
 class NoisySprites(_SpritesWithNuisance):
     """White sprites on noise: every channel of every pixel of the background is uniform in 0 to 1."""
 
+    renderer_version = 1
+
     def __init__(self, *, size: int = 64, seed: int = 0) -> None:
         super().__init__("noisy_sprites", size, seed)
 
@@ -78,6 +82,8 @@ class TexturedSprites(_SpritesWithNuisance):
 
     Scream-dSprites with a generated texture instead of the painting.
     """
+
+    renderer_version = 1
 
     def __init__(self, *, size: int = 64, seed: int = 0) -> None:
         super().__init__("textured_sprites", size, seed)

@@ -40,6 +40,7 @@ class Clips(Dataset):
     factor_sizes = (len(SHAPES), len(HUES), len(SCALES), len(POSITIONS), len(POSITIONS), _TURNS)
     factor_values = (SHAPES, HUES, SCALES, POSITIONS, POSITIONS, ORIENTATIONS[:-1])
     grid = False
+    renderer_version = 1
 
     def __init__(
         self, *, size: int = 64, frames: int = 16, motions: int = 100, changing: str = "none", seed: int = 0

@@ -216,13 +216,16 @@ class Rooms(Dataset):
     factor_names = ("floor_hue", "wall_hue", "object_hue", "scale", "shape", "orientation")
     factor_sizes = (10, 10, 10, 8, 4, 15)
     factor_values = (HUES, HUES, HUES, SCALES, SHAPES, ORIENTATIONS)
+    renderer_version = 2
 
     def __init__(self, *, size: int = 64) -> None:
         super().__init__()
         self.side = check_integer("size", size, 8, 256)
         self.name, self.shape, self.size = "rooms", (3, size, size), math.prod(self.factor_sizes)
         self.options = {"size": size}
-        store = cached_array(f"rooms-v2-{size}", (480, _LAYERS, size * size), lambda: cast_store(size))
+        store = cached_array(
+            f"rooms-v{self.renderer_version}-{size}", (480, _LAYERS, size * size), lambda: cast_store(size)
+        )
         self.layers = Buffer(torch.from_numpy(store), persistent=False)
         self.hue_rgb = Buffer(torch.tensor([colorsys.hsv_to_rgb(h, 1.0, 1.0) for h in HUES]), persistent=False)
         self.sky_and_white = Buffer(torch.tensor([_SKY, (1.0, 1.0, 1.0)]), persistent=False)

@@ -196,6 +196,7 @@ class Sprites(Dataset):
     factor_names = ("shape", "scale", "orientation", "posX", "posY")
     factor_sizes = (3, 6, 40, 32, 32)
     factor_values = (SHAPES, SCALES, ORIENTATIONS, POSITIONS, POSITIONS)
+    renderer_version = 2
 
     def __init__(self, *, size: int = 64, antialias: int = 1) -> None:
         super().__init__()
@@ -206,7 +207,8 @@ class Sprites(Dataset):
         self.stored = antialias == 1 and size <= _STORE_SIDE
         if self.stored:
             window_shape = (*self.factor_sizes, _windows(size)[1])
-            cut = torch.from_numpy(cached_array(f"sprites-v2-{size}", window_shape, lambda: render_windows(size)))
+            name = f"sprites-v{self.renderer_version}-{size}"
+            cut = torch.from_numpy(cached_array(name, window_shape, lambda: render_windows(size)))
             self.rows_NH = Buffer(spread_windows(cut, size), persistent=False)
             self.bit_W = Buffer(torch.arange(size), persistent=False)
         else:

@@ -5,26 +5,35 @@ Shape letters: N observations, K factors.
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unweave.data.dataset import SourceInfo
+from unweave.data.storage.digest import SAMPLED_NOTE, file_part, file_state
 from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.arrays import Arrays, check_fingerprint
-from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_table
+from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_as_stored, read_table
 from unweave.data.user.formats import ACCEPTED, find_format
 from unweave.data.user.pixels import CURRENT_RULES, ArrayOptions, options_of_rules_1, to_pixels
 from unweave.data.user.wording import display_path
-from unweave.errors import UserError, check_choice, check_integer, check_path, invalid
+from unweave.errors import UserError, UserNotice, check_choice, check_integer, check_path, invalid
 
 _IMAGES = ("images", "imgs", "image", "x", "X", "x_train", "data", "pixels", "arr_0")
 _FACTORS = ("factors", "latents_classes", "labels", "label", "y", "y_train", "targets", "classes", "arr_1")
 _NAMES = ("factor_names", "names", "latents_names")
 _HASH_ALL, _BLOCKS, _BLOCK = 64 << 20, 64, 1 << 20  # files up to _HASH_ALL bytes are hashed completely
+
+
+class _Factors(NamedTuple):
+    """Factors, and the reason for each column that is not one."""
+
+    table: FactorTable
+    excluded: dict[str, str]
 
 
 def array_info(
@@ -58,8 +67,8 @@ def array_file(
     `factors` is the name of another array of the file, or a .csv or .parquet with the rows in the order of the images.
     `layout` is NCHW, NHWC or NHW, needed if the shape is ambiguous. If `size` or `channels` is given, images are
     converted to it. `white` is the integer that is white, by default 1, 255 or 65535. With `alpha` the last of 2 or 4
-    channels is transparency. `fingerprint` identifies the content that a run was trained on, and `rules` the version
-    of the rules by which it read layouts and channels.
+    channels is transparency. `fingerprint` identifies the content that a run of an older version was trained on, and
+    `rules` the version of the rules by which it read layouts and channels.
     """
     if path is None:
         message = "data were arrays in memory, which a run does not store; pass them again as data="
@@ -71,6 +80,7 @@ def array_file(
         kind = irregular_kind(source)
         hint = f"it is {kind}" if kind else ""
         raise invalid("data", str(source), f"{ACCEPTED} that exists", hint=hint)
+    state = file_state(source.stat())
     arrays = format.load(source, resident is False or (resident is None and source.stat().st_size > memory_limit()))
     images, key = _find_images(arrays, context)
     image_options = ArrayOptions(layout, size, fit, channels, background, white, alpha)
@@ -78,19 +88,31 @@ def array_file(
         image_options = options_of_rules_1(images, image_options)
     pixels = to_pixels(images, context, image_options)
     count, notes = len(pixels.images), pixels.notes
-    table, excluded, used = _find_factors(arrays, key, factors, columns, factor_types, count, context)
+    available, used = _find_columns(arrays, key, factors, count, context)
+    if not available and (columns or factor_types):
+        option, value = ("columns", columns) if columns else ("factor_types", factor_types)
+        raise invalid(option, value, "left out for data without factors", context=context)
+
+    def read_factors(earlier: bool) -> _Factors:
+        if not available:
+            return _Factors(no_factors(count), {})
+        return _Factors(*factor_table(available, factor_types, select=columns, earlier=earlier))
+
+    table, excluded = read_as_stored(read_factors, fingerprint, source)
     if unused := [name for name in arrays if name not in (key, *used)]:
         notes = (*notes, f"not used: {', '.join(unused)}")
-    current = f"{count}-{_digest(source)}-{table.digest()}"
-    check_fingerprint(source, source, fingerprint, current)
+    if fingerprint is not None:
+        check_fingerprint(source, source, fingerprint, f"{count}-{_fingerprint(source)}-{table.digest()}")
     data = Arrays(pixels.images, table, resident=resident, copy=False)
+    if data.pixels.data_ptr() == images.ctypes.data:  # not converted
+        data.pixels_file = file_part(source, state, key, pixels.images)
     data.preprocessing, data.source_info = pixels.preprocessing, array_info(source, images, notes, excluded)
     table_path = str(check_path("factors", factors)) if factors and Path(factors).suffix else None
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None, layout=layout)
     shaped = dict(size=size, fit=fit, channels=channels, background=background, white=white, alpha=alpha or None)
     read: dict[str, object] = {"path": str(source), "factors": table_path or factors, "rules": rules}
-    options: dict[str, object] = {**read, **given, **shaped, "resident": resident}
-    data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
+    options: dict[str, object] = {**read, **given, **shaped, "resident": resident, "fingerprint": fingerprint}
+    data.options = {name: value for name, value in options.items() if value is not None}
     return data
 
 
@@ -106,45 +128,36 @@ def _find_images(arrays: Mapping[str, np.ndarray], context: str) -> tuple[np.nda
     raise invalid("images", shapes, "an array with 3 or 4 dimensions called 'images'", context=context)
 
 
-def _digest(path: Path) -> str:
-    """Return a digest of all bytes of a file, or of blocks spread over it if it is large."""
+def _fingerprint(path: Path) -> str:
+    """Return the digest that older versions stored: of all bytes of a file, or of blocks of it if it is large."""
     digest, size = hashlib.blake2b(digest_size=6), path.stat().st_size
     digest.update(str(size).encode())
     with open(path, "rb") as file:
         if size <= _HASH_ALL:
             digest.update(file.read())
         else:
+            warnings.warn(f"'{path}': {SAMPLED_NOTE}", UserNotice, stacklevel=2)
             for start in np.linspace(0, size - _BLOCK, _BLOCKS).astype(np.int64):
                 file.seek(int(start), os.SEEK_SET)
                 digest.update(file.read(_BLOCK))
     return digest.hexdigest()
 
 
-def _find_factors(
-    arrays: Mapping[str, np.ndarray],
-    images: str,
-    factors: str | Path | None,
-    columns: Sequence[str] | None,
-    factor_types: Mapping[str, str] | None,
-    count: int,
-    context: str,
-) -> tuple[FactorTable, dict[str, str], tuple[str, ...]]:
-    """Return the factors, the columns that are not factors, and the names of the arrays that were used."""
-    used: tuple[str, ...] = ()
+def _find_columns(
+    arrays: Mapping[str, np.ndarray], images: str, factors: str | Path | None, count: int, context: str
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the columns of the factors, and the names of the arrays that were used."""
     if factors is not None and Path(factors).suffix:
         frame = read_table(factors)
-        available = {name: frame[name] for name in frame}
         if len(frame) != count:
             raise invalid("factors", f"{len(frame)} rows", f"one row for each of the {count} images, in their order")
-    else:
-        if factors is not None:
-            others = [name for name in arrays if name != images]
-            check_choice("factors", str(factors), others, context=context)
-        key = factors or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
-        if key is None:
-            return no_factors(count), {}, ()
-        available, used = _columns_of(arrays, str(key), count)
-    return *factor_table(available, factor_types, select=columns), used
+        return {str(name): frame[name] for name in frame}, ()
+    if factors is not None:
+        others = [name for name in arrays if name != images]
+        check_choice("factors", str(factors), others, context=context)
+    usual = (n for n in _FACTORS if n in arrays and n != images and arrays[n].shape[:1] == (count,))
+    key = factors or next(usual, None)
+    return _columns_of(arrays, str(key), count) if key is not None else ({}, ())
 
 
 def _columns_of(arrays: Mapping[str, np.ndarray], key: str, count: int) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -157,6 +170,8 @@ def _columns_of(arrays: Mapping[str, np.ndarray], key: str, count: int) -> tuple
     named = next((n for n in _NAMES if n in arrays and arrays[n].shape == (values.shape[1],)), None)
     if named:
         names = [str(name) for name in arrays[named]]
+        if len(set(names)) < len(names):
+            raise invalid("factor names", names, "different names", context=f"array {named!r}")
     else:
         names = [key] if values.shape[1] == 1 else [f"{key}{k}" for k in range(values.shape[1])]
     return dict(zip(names, values.T)), (key, named) if named else (key,)

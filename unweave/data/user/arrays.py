@@ -3,8 +3,9 @@
 Shape letters: N observations, B batch, K factors, C channels, H height, W width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from torch.nn import Buffer
 
 from unweave.data.dataset import Dataset, keep_on_host_if_too_large
+from unweave.data.storage.digest import Hash, hash_tensor, mapped_file
 from unweave.data.storage.memmap import select_rows
 from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.user.factor_table import FactorTable, factor_table, no_factors
@@ -46,12 +48,17 @@ class Arrays(Dataset):
         self.resident = pixels.nbytes <= memory_limit() if resident is None else resident
         self.device_cache_limit = None if resident is None else 0
         self.pixels = Buffer(pixels, persistent=False) if self.resident else pixels
+        is_view = isinstance(images, np.ndarray) and pixels.data_ptr() == images.ctypes.data  # not a converted copy
+        self.pixels_file = mapped_file(np.asanyarray(images)) if is_view else None
         self.classes = Buffer(torch.from_numpy(self.table.classes_NK), persistent=False)
-        self.numbers = Buffer(torch.from_numpy(self.table.numbers_NK).float(), persistent=False)
+        self.numbers = Buffer(torch.from_numpy(self.table.numbers_NK), persistent=False)
 
     @property
     def factor_types(self) -> tuple[str, ...]:
         return self.table.factor_types
+
+    def hash_images(self, sampled: bool | None) -> Hash:
+        return hash_tensor(self.pixels, file=self.pixels_file, sampled=sampled, name=self.name)
 
     def fit_to(self, device: torch.device) -> None:
         keep_on_host_if_too_large(self, device)
@@ -68,6 +75,16 @@ class Arrays(Dataset):
 
     def values(self, index_B: Tensor) -> Tensor:
         return self.numbers[index_B]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        try:
+            return super()._apply(fn, recurse)
+        except TypeError:  # the device has no float64, such as mps
+            self.numbers = Buffer(self.numbers.float(), persistent=False)
+            return super()._apply(fn, recurse)
+
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        return torch.from_numpy(self.table.numbers_NK)[index_B.cpu()]
 
 
 def _pixels(images: np.ndarray | Tensor, copy: bool) -> Tensor:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from unweave.data.user.arrays import Arrays, check_fingerprint
-from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_table
+from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_as_stored, read_table
 from unweave.data.user.folder_info import FolderFactors, folder_info
 from unweave.data.user.image_io import Preprocessing
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
@@ -33,7 +34,7 @@ def folder(
     `factors` is a .csv or .parquet; without one, sub-folders are the values of a factor `folder`. `columns` names the
     columns to use, `factor_types` gives "discrete" or "continuous" for some of them. `groups` is a .csv with a file
     name and a group name per row, which become a factor `group`. `fit` is crop, pad or stretch, for images that are
-    not square. `fingerprint` identifies the content that a run was trained on.
+    not square. `fingerprint` identifies the content that a run of an older version was trained on.
     """
     preprocessing = Preprocessing(check_integer("size", size, 8, 512), fit, channels, background, white).checked()
     root = _existing(path)
@@ -42,14 +43,19 @@ def folder(
     group_rows = None if groups is None else read_rows("groups", groups)
     groups_path = group_rows and group_rows.path
     pixels, scan = read_folder(root, list_files(root, [p for p in (factors_path, groups_path) if p]), preprocessing)
-    if frame is None:
-        folder_factors = _subfolder_factor(scan, factor_types, columns)
-    else:
+    series, matched = _subfolder_names(scan), None
+    if frame is not None:
         matched = match_files(frame, scan.files, str(factors_path), list(scan.unreadable))
         series = {str(name): matched.frame[name] for name in matched.frame}
-        folder_factors = FolderFactors(*factor_table(series, factor_types, select=columns), matched)
-    if group_rows is not None:
-        folder_factors = _with_groups(folder_factors, read_groups(group_rows, scan.files, scan.unreadable))
+    groups_found = None if group_rows is None else read_groups(group_rows, scan.files, scan.unreadable)
+
+    def read_factors(earlier: bool) -> FolderFactors:
+        class_names = ("folder",) if matched is None else ()
+        found = factor_table(series, factor_types, select=columns, names=class_names, earlier=earlier)
+        known = FolderFactors(found[0] if series else no_factors(len(scan.files)), found[1], matched)
+        return known if groups_found is None else _with_groups(known, groups_found)
+
+    folder_factors = read_as_stored(read_factors, fingerprint, root)
     current = f"{len(scan.files)}-{scan.digest}-{folder_factors.table.digest()}"
     hint = "; a trained model reads new images without them: unweave predict RUN FOLDER, or encode"
     check_fingerprint(root, factors_path or groups_path or root, fingerprint, current, hint)
@@ -58,8 +64,8 @@ def folder(
     data.preprocessing = preprocessing._replace(channels="gray" if data.shape[0] == 1 else "rgb")
     given = dict(columns=list(columns or ()) or None, factor_types=dict(factor_types or {}) or None)
     paths = dict(path=str(root), factors=factors_path and str(factors_path), groups=groups_path and str(groups_path))
-    options = {**paths, **given, **preprocessing._asdict(), "resident": resident}
-    data.options = {name: value for name, value in options.items() if value is not None} | {"fingerprint": current}
+    options = {**paths, **given, **preprocessing._asdict(), "resident": resident, "fingerprint": fingerprint}
+    data.options = {name: value for name, value in options.items() if value is not None}
     return data
 
 
@@ -73,21 +79,14 @@ def _existing(path: str | Path | None) -> Path:
     return root
 
 
-def _subfolder_factor(
-    scan: FolderScan, factor_types: Mapping[str, str] | None, columns: Sequence[str] | None
-) -> FolderFactors:
-    """Return as a factor the first level of sub-folders in which the paths of the images differ."""
-    import pandas as pd
-
+def _subfolder_names(scan: FolderScan) -> dict[str, Any]:
+    """Return as a column the first level of sub-folders in which the paths of the images differ."""
     parents = [name.split("/")[:-1] for name in scan.files]
     common = 0
     while len({tuple(p[: common + 1]) for p in parents}) == 1 and all(len(p) > common for p in parents):
         common += 1
     names = [p[common] if len(p) > common else None for p in parents]
-    series = {"folder": pd.Series(names, dtype=object)} if any(names) else {}
-    if not series and not columns and not factor_types:
-        return FolderFactors(no_factors(len(names)), {})
-    return FolderFactors(*factor_table(series, factor_types, select=columns))
+    return {"folder": names} if any(names) else {}
 
 
 def _with_groups(factors: FolderFactors, groups: GroupAssignment) -> FolderFactors:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from unweave.data.dataset import Dataset
+from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import repr_value
 from unweave.data.user.wording import count_text, first_names, printable
 
@@ -44,7 +45,7 @@ def skipped_files(data: Dataset) -> list[str]:
 
 def data_warnings(data: Dataset) -> list[str]:
     """Return one line for each part of user data that may not be as intended."""
-    return [*skipped_files(data), *data.origin.source_info.row_warnings, *image_warnings(data)]
+    return [*skipped_files(data), *data.origin.source_info.row_warnings, *value_notes(data), *image_warnings(data)]
 
 
 def image_warnings(data: Dataset) -> list[str]:
@@ -64,6 +65,12 @@ def image_warnings(data: Dataset) -> list[str]:
     return [f"all {data.size:,} images are {colour}: there is nothing to learn from them"]
 
 
+def value_notes(data: Dataset) -> list[str]:
+    """Return one line for each factor with entries that were not read as they are written."""
+    origin = data.origin
+    return list(origin.table.notes) if isinstance(origin, Arrays) else []
+
+
 def data_summary(data: Dataset) -> list[str]:
     """Return a few lines about user data before training on them; none for other data."""
     info = data.origin.source_info
@@ -78,13 +85,16 @@ def data_summary(data: Dataset) -> list[str]:
         lines += [f"  {printable(name)}: {reason}" for name, reason in skipped[:_MAX_SKIPPED]]
         if (more := len(skipped) - _MAX_SKIPPED) > 0:
             lines.append(f"  and {more:,} more; for all of them: unweave data inspect {info.title}")
-    return [*lines, *info.group_notes, *info.row_notes]
+    lines += [*info.group_notes, *info.row_notes, *value_notes(data)]
+    if excluded := [f"{name} ({reason})" for name, reason in info.excluded_columns.items()]:
+        lines.append(f"not used as factors: {first_names(excluded)}")
+    return lines
 
 
 def factor_values_of(data: Dataset, k: int) -> np.ndarray:
     """Return factor k of all observations (of a part if there are very many) as numbers; nan if unknown."""
     index = torch.arange(0, data.size, -(-data.size // _MAX_OBSERVATIONS))
-    return data.values(index)[:, k].numpy()
+    return data.exact_values(index)[:, k].numpy()
 
 
 def _images(data: Dataset) -> Section:
@@ -101,7 +111,7 @@ def _images(data: Dataset) -> Section:
 def _factors(data: Dataset) -> Section:
     info = data.source_info
     rows = [_factor(data, k) for k in range(len(data.factor_names))]
-    notes = [*info.group_notes, *info.name_notes, *info.row_notes]
+    notes = [*info.group_notes, *info.name_notes, *info.row_notes, *value_notes(data)]
     notes += [f"column {name!r} is not a factor: {reason}" for name, reason in info.excluded_columns.items()]
     count = count_text(len(rows), "factor", "factors") if rows else "No known factors"
     source = f", from {info.factor_source}" if info.factor_source else ""

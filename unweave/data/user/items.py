@@ -3,7 +3,11 @@
 An item is an image, a tuple of an image and labels, or a dictionary with an image. Every item is read once.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from unweave.data.user.item_images import ItemImages
 from unweave.data.user.pixels import ArrayOptions
 from unweave.errors import check_choice, invalid
 
+_NOT_A_LABEL = object()
 _MAP_STYLE = "a map-style data set with at least two items"
 
 
@@ -51,7 +56,11 @@ def items(
             labels.append(found)
             update(index + 1)
     pixels = images.finish()
-    table, excluded = factor_table(_label_columns(labels, source), factor_types)
+    columns, class_names = _label_columns(labels, source)
+    unusable = [name for name, column in columns.items() if any(value is _NOT_A_LABEL for value in column)]
+    usable = {name: column for name, column in columns.items() if name not in unusable}
+    table, excluded = factor_table(usable, factor_types, names=class_names)
+    excluded |= dict.fromkeys(unusable, "not a number, a text or a list of numbers")
     data = Arrays(pixels.images, table, resident=resident, copy=False)
     data.preprocessing = pixels.preprocessing
     data.source_info = SourceInfo(f"{context} of {count} items", notes=pixels.notes, excluded_columns=excluded)
@@ -98,25 +107,34 @@ def _split_item(item: Any, image: str | None, names: Sequence[str] | None, conte
 
 
 def _scalars(name: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the named scalars of a label; a vector of numbers is several labels, other values are none."""
-    if value is None or isinstance(value, str | bool | int | float | np.generic):
+    """Return the named scalars of a label; a vector of numbers is several labels, other values are no labels."""
+    if value is None or isinstance(value, str | bool | int | float | np.generic | Decimal | date):
         return [(name, value)]
     values = np.asarray(value) if isinstance(value, list | tuple | np.ndarray | torch.Tensor) else np.empty((0, 0))
     if values.ndim == 0:
         return [(name, values.item())]
     if values.ndim == 1 and values.dtype.kind in "biuf":
         return [(f"{name}{k}", number) for k, number in enumerate(values.tolist())]
-    return []  # such as bounding boxes and masks
+    return [(name, _NOT_A_LABEL)]  # such as bounding boxes and masks
 
 
-def _label_columns(labels: list[dict[str, Any]], source: Any) -> dict[str, list[Any]]:
-    """Return the values of each label, as class names if the source has them."""
+def _label_columns(labels: list[dict[str, Any]], source: Any) -> tuple[dict[str, list[Any]], set[str]]:
+    """Return the values of each label, as class names if the source has them, and the labels with class names."""
     names = dict.fromkeys(name for label in labels for name in label)
-    columns = {name: [label.get(name) for label in labels] for name in names}
+    columns, named = {name: [label.get(name) for label in labels] for name in names}, set()
     for name, column in columns.items():
         feature = (getattr(source, "features", None) or {}).get(name)
         texts = getattr(feature, "names", None) or (getattr(source, "classes", None) if name == "label" else None)
-        integers = all(value is None or isinstance(value, int) for value in column)
-        if isinstance(texts, list) and integers and all(value is None or 0 <= value < len(texts) for value in column):
-            columns[name] = [None if value is None else str(texts[value]) for value in column]
-    return columns
+        known = {value for value in column if isinstance(value, Integral)}
+        others = any(value is not None and not isinstance(value, Integral) for value in column)
+        if isinstance(texts, list | tuple) and not others and known <= {-1, *range(len(texts))}:
+            shown = _different(list(map(str, texts)))
+            columns[name] = [None if value is None or value < 0 else shown[value] for value in column]
+            named.add(name)
+    return columns, named
+
+
+def _different(names: list[str]) -> list[str]:
+    """Return the names of classes with the number of the class after each name that several classes have."""
+    counts = Counter(names)
+    return [name if counts[name] == 1 else f"{name} ({number})" for number, name in enumerate(names)]

@@ -17,13 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.storage.regular_file import irregular_kind
-from unweave.data.user.factor_table import FactorTable, read_separated
+from unweave.data.user.factor_table import FactorTable, read_separated, text_factor
 from unweave.data.user.row_matching import file_finder, find_file
 from unweave.errors import UserError, check_path
 
@@ -164,16 +163,7 @@ def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, s
     singletons = [name for name, count in counts.items() if count == 1]
     if len(singletons) == len(counts):
         raise file.error("every group has only one image", "a group of two or more images")
-    return GroupAssignment(file.path, _group_factor(names_N), singletons, len(rows) < len(file.rows))
-
-
-def _group_factor(names_N: Sequence[str | None]) -> FactorTable:
-    """Return the groups as a discrete factor. Names stay texts: 7 and 007 are two groups."""
-    values = sorted({name for name in names_N if name is not None})
-    position = {name: number for number, name in enumerate(values)}
-    classes_N = np.array([-1 if name is None else position[name] for name in names_N], np.int64)
-    numbers_N = np.where(classes_N < 0, np.nan, classes_N)
-    return FactorTable(("group",), ("discrete",), (tuple(values),), classes_N[:, None], numbers_N[:, None], ((),))
+    return GroupAssignment(file.path, text_factor("group", names_N), singletons, len(rows) < len(file.rows))
 
 
 def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> PairList:

@@ -18,7 +18,7 @@ from unweave.data.user.formats import ACCEPTED, find_format
 from unweave.data.user.items import is_items, items
 from unweave.data.user.pixels import ArrayOptions, to_pixels
 from unweave.data.user.value_range import as_array
-from unweave.errors import UserError, check_choice
+from unweave.errors import UserError, check_choice, invalid
 
 USER_DATASETS: dict[str, Callable[..., Arrays]] = {"folder": folder, "arrays": array_file}  # names in a run's config
 
@@ -72,6 +72,16 @@ def _is_true(test: Callable[[], bool]) -> bool:
         return False
 
 
+def _as_columns(factors: Any) -> np.ndarray:
+    """Return factors as an array [N, K] in which no value was converted: a list may mix long integers and fractions."""
+    if isinstance(factors, Tensor):
+        factors = factors.detach().cpu()
+        table = (factors.double() if factors.is_floating_point() else factors).numpy()  # numpy has no bfloat16
+    else:
+        table = factors if isinstance(factors, np.ndarray) else np.asarray(factors, dtype=object)
+    return table[:, None] if table.ndim == 1 else table
+
+
 def in_memory(
     images: np.ndarray | Tensor,
     *,
@@ -89,8 +99,9 @@ def in_memory(
     """Return a data set of images of any layout and values, and factors [N, K] of any values."""
     given = as_array(images)
     pixels = to_pixels(given, "data", ArrayOptions(layout, size, fit, channels, background, white, alpha))
-    table = None if factors is None else np.asarray(factors)
-    table = table[:, None] if table is not None and table.ndim == 1 else table
+    table = None if factors is None else _as_columns(factors)
+    if table is None and names:
+        raise invalid("names", names, "left out if factors is not given")
     copy = np.may_share_memory(pixels.images, given)
     data = Arrays(pixels.images, table, names=names, resident=resident, copy=copy)
     data.preprocessing, data.source_info = pixels.preprocessing, array_info(None, given, pixels.notes)

@@ -1,7 +1,7 @@
 """Decode every image file below a folder once into an array of bytes in the cache.
 
-The name of the cached array is a hash of the file names, sizes and times and of the preprocessing, so that a changed
-folder is read again. Images are in the order of their names.
+The name of the cached array is a hash of the file names, sizes and times and of the preprocessing. It is used if the
+files are also in the same state as when it was made. Images are in the order of their names.
 """
 
 import hashlib
@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
-from unweave.data.storage.cache import cache_dir, cache_error
+from unweave.data.storage.cache import cache_dir, cache_error, cache_lock
+from unweave.data.storage.digest import FileState, file_state, hash_tensor, hash_text, mapped_file
 from unweave.data.storage.memmap import MemmapWriter, open_memmap
 from unweave.data.storage.progress import progress_task
 from unweave.data.storage.regular_file import read_regular
@@ -33,7 +35,7 @@ from unweave.data.user.image_io import (
 from unweave.errors import UserError
 from unweave.runs import write_atomic
 
-Files = Mapping[str, tuple[int, int]]  # path inside the folder -> size in bytes, modification time in nanoseconds
+Files = Mapping[str, FileState]  # by the path inside the folder
 
 _VERSION = 3  # of the cached arrays
 _CHUNK = 128  # images decoded between two updates of the progress
@@ -58,7 +60,7 @@ class FolderScan(NamedTuple):
 
 def list_files(root: Path, skip: Collection[Path] = ()) -> Files:
     """Return every file below the folder except those in `skip`, in the order of their names."""
-    files: dict[str, tuple[int, int]] = {}
+    files: dict[str, FileState] = {}
     visited: set[str] = set()
     for folder, subfolders, names in os.walk(root, followlinks=True):
         real = os.path.realpath(folder)
@@ -71,10 +73,9 @@ def list_files(root: Path, skip: Collection[Path] = ()) -> Files:
             path = Path(folder, name)
             if not _is_system_file(name) and path not in skip:
                 try:
-                    state = path.stat()
-                    found = state.st_size, state.st_mtime_ns
+                    found = file_state(path.stat())
                 except OSError:  # a broken link; reading it reports the error
-                    found = -1, 0
+                    found = 0, -1, 0, 0
                 files[path.relative_to(root).as_posix()] = found
     return dict(sorted(files.items()))
 
@@ -85,19 +86,35 @@ def _is_system_file(name: str) -> bool:
 
 def read_folder(root: Path, files: Files, preprocessing: Preprocessing) -> tuple[np.ndarray, FolderScan]:
     """Return the images [N, C, H, W] in bytes, from the cache if the same files were read before."""
-    key = json.dumps([_VERSION, str(root), list(files.items()), preprocessing])
+    known = [(name, size, modified) for name, (_, size, modified, _) in files.items()]
+    key = json.dumps([_VERSION, str(root), known, preprocessing])
     name = f"folder-{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}"
     pixels_path, scan_path = cache_dir() / f"{name}.npy", cache_dir() / f"{name}.json"
+    if (cached := _read_cached(pixels_path, scan_path, files)) is not None:
+        return cached
+    with cache_lock(name):
+        if (cached := _read_cached(pixels_path, scan_path, files)) is not None:  # made by another process meanwhile
+            return cached
+        try:
+            return _decode_to_cache(root, files, preprocessing, pixels_path, scan_path)
+        except OSError as error:
+            raise cache_error(cache_dir(), error) from error
+
+
+def _read_cached(pixels_path: Path, scan_path: Path, files: Files) -> tuple[np.ndarray, FolderScan] | None:
+    """Return the cached array and its scan if they belong together and were made of the files in this state."""
     try:
-        scan, pixels = FolderScan(**json.loads(scan_path.read_text())), open_memmap(pixels_path)
-        if len(pixels) == len(scan.files):
-            return pixels, scan
-    except (OSError, ValueError, TypeError):  # absent or damaged
-        pass
-    try:
-        return _decode_to_cache(root, files, preprocessing, pixels_path, scan_path)
-    except OSError as error:
-        raise cache_error(cache_dir(), error) from error
+        stored = json.loads(scan_path.read_text())
+        scan, pixels = FolderScan(**stored["scan"]), open_memmap(pixels_path)
+        states = _states(pixels_path, files)
+        return (pixels, scan) if stored["states"] == states and len(pixels) == len(scan.files) else None
+    except (OSError, ValueError, TypeError, KeyError):  # absent or damaged
+        return None
+
+
+def _states(pixels_path: Path, files: Files) -> str:
+    """Return a hash of the states of the cached array and of all files that it was made of."""
+    return hash_text([file_state(pixels_path.stat()), list(files.values())])
 
 
 def _decode_to_cache(
@@ -117,7 +134,9 @@ def _decode_to_cache(
                 writer.add(image[None, :1])
     pixels = open_memmap(writer.path)
     if writer.path == pixels_path:
-        write_atomic(scan_path, json.dumps(scan._asdict()).encode())
+        hash_tensor(torch.from_numpy(pixels), file=mapped_file(pixels), name=str(root))  # stored beside the array
+        stored = {"states": _states(pixels_path, files), "scan": scan._asdict()}
+        write_atomic(scan_path, json.dumps(stored).encode())
     else:
         shutil.rmtree(writer.path.parent, ignore_errors=True)  # the memory map outlives the name of the file
     return pixels, scan
@@ -162,7 +181,7 @@ def _results(root: Path, files: Files, preprocessing: Preprocessing) -> Iterator
         warnings.simplefilter("ignore")  # about unusual but readable files
         for start in range(0, len(names), _CHUNK):
             chunk = names[start : start + _CHUNK]
-            yield from threads.map(lambda name: _read_file(root / name, files[name][0], preprocessing), chunk)
+            yield from threads.map(lambda name: _read_file(root / name, files[name][1], preprocessing), chunk)
             update(start + len(chunk))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from unweave.config import RunConfig
 from unweave.contract import is_supervised
+from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
 from unweave.errors import UserError, UserNotice, invalid
 from unweave.evaluation.run_table import AnyRun, Unscored, data_labels, error_text, unscored_notice
 from unweave.model import Diverged, TrainedModel
@@ -90,7 +91,7 @@ def _title(runs: Sequence[RunView]) -> str:
 
 
 def _data_names(configs: Sequence[RunConfig]) -> list[str]:
-    return data_labels([c.data_text() for c in configs], [c.known_data_digest for c in configs])
+    return data_labels([c.data_text() for c in configs], [c.data_digest for c in configs])
 
 
 def run_labels(configs: Sequence[RunConfig], folders: Sequence[str]) -> list[str]:
@@ -122,6 +123,7 @@ def run_summary(run: RunView) -> str:
     colour = "grey" if channels == 1 else "colour"
     factors = join_words([pretty(name) for name in data.factor_names])
     unfinished = "" if run.step >= config.steps else f" The run is unfinished: it is at step {run.step:,}."
+    sampled = f" {SAMPLED_NOTE[0].upper()}{SAMPLED_NOTE[1:]}." if is_sampled(run.result.data_digest) else ""
     explained, unit = "No supervision was used.", "images"
     if is_supervised(needs):
         explained, unit = run.trained.supervision.explain(data), run.trained.supervision.unit
@@ -129,7 +131,7 @@ def run_summary(run: RunView) -> str:
         f"{method_title(config.method)} on {config.data} ({height} × {width}, {colour}), "
         f"{config.steps:,} steps with batches of {config.batch:,} {unit}, seed {config.seed}.{unfinished} "
         f"The data set has {data.size:,} images {f'that differ in {factors}' if factors else 'without known factors'}. "
-        f"{explained}"
+        f"{explained}{sampled}"
     )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from unweave.data.storage.digest import SAMPLED_NOTE
 from unweave.report.formatting import join_words
 from unweave.report.panels import render_panels
 from unweave.report.render import check_file, write_page
@@ -21,7 +22,8 @@ def compare_page(frame: pd.DataFrame, out: str | Path, *, title: str) -> Path:
 def _facts(frame: pd.DataFrame) -> list[str]:
     data, steps = list(dict.fromkeys(frame["data"])), sorted(set(frame["steps"]))
     trained = f"{steps[0]:,} steps" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,} steps"
-    return [join_words([str(name) for name in data]), trained]
+    sampled = [SAMPLED_NOTE] if frame.attrs.get("sampled") else []
+    return [join_words([str(name) for name in data]), trained, *sampled]
 
 
 def _sentences(view: SweepView) -> list[str]:

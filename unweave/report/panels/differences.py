@@ -22,7 +22,7 @@ def differences(configs: Sequence[RunConfig]) -> list[tuple[str, list[str]]]:
     rows = [config.shown_settings() for config in configs]
     table = {name: [row.get(name, DASH) for row in rows] for row in rows for name in row}
     if len(set(table["data"])) < len({config.data_key() for config in configs}):  # it differs in the digest
-        table["data"] = data_labels(table["data"], [config.known_data_digest for config in configs])
+        table["data"] = data_labels(table["data"], [config.data_digest for config in configs])
     table["method"] = [method_title(name) for name in table["method"]]
     differing = [(name, values) for name, values in table.items() if len(set(values)) > 1]
     return [(name, values) for name, values in differing if not _unused(name, configs, values)]
