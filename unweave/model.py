@@ -148,11 +148,18 @@ def relocated_data(path: str | Path, data: Path | None, factors: Path | None) ->
     return load_data(config.data, **{**config.data_options, **moved})
 
 
-def load_training_data(folder: RunFolder, hint: str = _OTHER_DATA) -> Dataset:
-    """Read the data a run was trained on; raise if they have changed since."""
-    config = read_config(folder)
+def load_training_data(folder: RunFolder, hint: str = _OTHER_DATA, config: RunConfig | None = None) -> Dataset:
+    """Read the data a run was trained on; raise if they have changed since.
+
+    `config` is the configuration of the run if it has no folder yet.
+    """
+    config = config or read_config(folder)
     if config.data in (*USER_DATASETS, *FILES):
         _check_files(folder.path, config.data_options)
+    if config.data in USER_DATASETS and "path" not in config.data_options:
+        again = "pass them as data= to load or resume, or repeat the call of fit with resume=True"
+        message = f"run '{folder.path}' was trained on arrays in memory, which are not stored; {again}"
+        raise UserError(message, argument="data", value=config.data, accepted="the same arrays")
     data = load_data(config.data, **config.data_options)
     check_data(folder, config, data, hint)
     return data

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import zipfile
 
+import h5py
 import numpy as np
 import pytest
 from command import unweave
@@ -271,3 +272,68 @@ def test_labels_that_are_one_number_and_other_members_are_not_factors(folder, ca
     with zipfile.ZipFile("images.npz", "a") as archive:
         archive.writestr("notes.txt", "taken in May")
     assert not uw.load_data("images.npz").factor_names
+
+
+# --- sweeps (B-H11) --------------------------------------------------------------------------------------------------
+
+
+def test_a_product_that_is_too_large_is_refused_before_it_is_made(folder, capsys):
+    """(B-H11)"""
+    values = ",".join(map(str, range(1, 1001)))
+    words = ["--set", f"beta={values}", "--set", f"latents={values}", "--seeds", "0-9999"]
+    assert "10000000000" in refused(capsys, "train", "beta_vae", *TINY, *words)
+    assert not list(folder.iterdir())
+
+
+def test_the_settings_of_many_runs_are_compared_once_each(folder):
+    """(B-H11)"""
+
+    class Counted(float):
+        compared = 0
+
+        def __eq__(self, other):
+            Counted.compared += 1
+            return float(self) == float(other)
+
+        def __ne__(self, other):
+            Counted.compared += 1
+            return float(self) != float(other)
+
+        __hash__ = float.__hash__
+
+    runs = [{"method": "vae", "data": "digits", "seed": seed, "lr": Counted(1), "steps": 0} for seed in range(200)]
+    with raises("steps"):
+        uw.fit(runs, out="sweep")
+    assert Counted.compared < 1000 and not list(folder.iterdir())
+
+
+# --- files that name other files (B-M7) ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["external storage", "external link", "soft link", "virtual", "labels"])
+def test_an_hdf5_file_does_not_read_other_files(kind, folder, capsys):
+    """(B-M7)"""
+    labels = np.array([[a, 0, 0, 0, b, 0] for a in range(2) for b in range(4)], dtype=float)
+    images = np.zeros((8, 64, 64, 3), np.uint8)
+    (folder / "secret.bin").write_bytes(bytes(images.nbytes))
+    with h5py.File("other.h5", "w") as file:
+        file["images"], file["labels"] = images, labels
+    with h5py.File("shapes.h5", "w") as file:
+        if kind == "external storage":
+            secret = [("secret.bin", 0, images.nbytes)]
+            file.create_dataset("images", images.shape, images.dtype, external=secret)
+        elif kind == "virtual":
+            layout = h5py.VirtualLayout(images.shape, images.dtype)
+            layout[:] = h5py.VirtualSource("other.h5", "images", images.shape)
+            file.create_virtual_dataset("images", layout)
+        elif kind == "soft link":
+            file["outside"] = h5py.ExternalLink("other.h5", "/")
+            file["images"] = h5py.SoftLink("/outside/images")
+        elif kind == "external link":
+            file["images"] = h5py.ExternalLink("other.h5", "images")
+        else:
+            file["images"] = images
+        file["labels"] = h5py.ExternalLink("other.h5", "labels") if kind == "labels" else labels
+    before = sorted(folder.iterdir())
+    line = refused(capsys, "data", "inspect", "shapes3d(path='shapes.h5')")
+    assert ("labels" if kind == "labels" else "images") in line and sorted(folder.iterdir()) == before

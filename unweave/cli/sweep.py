@@ -69,6 +69,7 @@ def sweep(
 ) -> None:
     """Train every combination, then score and compare."""
     from unweave.cli.progress import sweep_progress_observer
+    from unweave.runs.manifest import is_empty
     from unweave.training.build import find_method
     from unweave.training.sweep import expand, fit
 
@@ -79,7 +80,7 @@ def sweep(
     runs = [{"method": name, "data": data, **options, **run} for name in methods for run in grid]
     label = data if isinstance(data, str) else data.name
     root = out or Path("runs") / "-".join([*methods, label.split("(")[0], "sweep"])
-    if root.exists():
+    if root.exists() and not is_empty(root):
         raise invalid("out", str(root), "a new folder", hint=f"continue an existing one with --resume {root}")
     with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
@@ -89,11 +90,10 @@ def sweep(
 def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool) -> None:
     """Continue every run in a folder."""
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
-    from unweave.evaluation.compare import find_runs
     from unweave.training.sweep import resume_all
 
     with same_command_resumes(), sweep_progress_observer(quiet) as observe:
-        done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
+        done = resume_all(root, strategy=strategy, device=device, steps=steps, observe=observe)
     score_and_show(done, root)
 
 

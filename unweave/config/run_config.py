@@ -301,9 +301,13 @@ def train_parameters(command_line: bool = False) -> list[inspect.Parameter]:
 
 def read_config(folder: RunFolder) -> RunConfig:
     """Return the configuration in a run folder, of any version; raise if it is damaged."""
+    return parse_config(folder.read_json("config.json"), folder)
+
+
+def parse_config(stored: Any, folder: RunFolder) -> RunConfig:
+    """Return a configuration that was stored for a run, by any version; raise if it is damaged."""
     from unweave.config.migrate import migrate
 
-    stored = folder.read_json("config.json")
     if isinstance(stored, dict) and isinstance(stored.get("format", 1), int) and stored.get("format", 1) > FORMAT:
         hint = f"a newer version of unweave wrote format {stored['format']}"
         raise invalid("run", str(folder.path), f"of format {FORMAT} or older", hint=hint)

@@ -173,6 +173,10 @@ class Dataset(nn.Module):
         classes_BK = self.factors(index_B)
         return classes_BK.float().masked_fill(classes_BK < 0, torch.nan)
 
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        """Return `values` as float64 on the host: with all digits, also on devices that have no float64."""
+        return self.values(index_B).cpu().double()
+
     def index(self, factors_BK: Tensor) -> Tensor:
         """Index of the observation with these factor classes (grids only)."""
         if not self.grid:
@@ -194,6 +198,16 @@ def keep_on_host_if_too_large(data: Any, device: torch.device) -> None:
 def all_indices(data: Dataset) -> Tensor:
     """Indices of all observations, on the device of the data."""
     return torch.arange(data.size, device=data_device(data))
+
+
+def without_repetitions(data: Dataset, index_N: Tensor) -> Tensor:
+    """Return these indices without those of an original observation that occurs earlier, in the same order.
+
+    Training and test observations are drawn from them, so that no original observation is in both.
+    """
+    origin_N = data.origin_index(index_N).cpu().numpy()
+    first = np.sort(np.unique(origin_N, return_index=True)[1])
+    return index_N[torch.from_numpy(first).to(index_N.device)]
 
 
 def data_device(data: Dataset) -> torch.device:
@@ -225,7 +239,7 @@ def _call(data: Dataset) -> list[Any]:
 def _read_factors(data: Dataset) -> ReadRows:
     def read(rows: Rows) -> np.ndarray:
         index_B = _indices(data, rows)
-        table_BK = torch.cat([data.factors(index_B).double(), data.values(index_B).double()], 1).cpu().numpy()
+        table_BK = torch.cat([data.factors(index_B).cpu().double(), data.exact_values(index_B)], 1).numpy()
         return np.where(np.isnan(table_BK), np.nan, table_BK)  # nan has many representations
 
     return read

@@ -79,6 +79,9 @@ class View(Dataset):
     def values(self, index_B: Tensor) -> Tensor:
         return self.data.values(self.base_index(index_B))
 
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        return self.data.exact_values(self.base_index(index_B))
+
 
 class Selection(View):
     """Some observations of a data set, possibly repeated.
@@ -149,6 +152,9 @@ class SubGrid(View):
 
     def values(self, index_B: Tensor) -> Tensor:
         return Dataset.values(self, index_B)
+
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        return Dataset.exact_values(self, index_B)
 
 
 class Noisy(View):

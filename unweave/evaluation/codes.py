@@ -15,7 +15,6 @@ from unweave.contract import Method, Representation
 from unweave.data import Dataset
 from unweave.data.dataset import data_device
 from unweave.data.storage.digest import SAMPLED_NOTE, is_sampled
-from unweave.data.user.arrays import exact_values
 from unweave.errors import UserError, UserNotice, invalid
 from unweave.nn.batch_size import images_per_call
 from unweave.ops.divergence import kl_standard
@@ -70,7 +69,7 @@ def make_encoded_dataset(data: Dataset, index: Tensor, codes: Tensor, logvar: Te
 def factor_matrix(data: Dataset, index_N: Tensor) -> Tensor:
     """Return factors [N, K]: classes in float32, or values in float64 if any is continuous; NaN if unknown."""
     if "continuous" in data.factor_types:
-        return exact_values(data, index_N)
+        return data.exact_values(index_N)
     classes_NK = data.factors(index_N)
     return classes_NK.float().masked_fill(classes_NK < 0, torch.nan)
 

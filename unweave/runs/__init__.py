@@ -2,6 +2,7 @@
 
 runs/<name>/config.json               the configuration, complete, to repeat the run
            model.json                 form of the data and names of the classes
+           labels.safetensors         the labelled observations
            log.jsonl                  one record per line
            checkpoint.safetensors     the latest training state
            weights.safetensors        the weights of the finished model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,16 @@ class RunFolder:
         self.path = Path(path)
 
     @contextmanager
-    def create(self, config: Mapping[str, Any], model_info: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Create the folder, complete with the configuration and the description of the model, and hold its lock."""
+    def create(
+        self,
+        config: Mapping[str, Any],
+        model_info: Mapping[str, Any] | None = None,
+        write: Callable[[RunFolder], None] | None = None,
+    ) -> Iterator[None]:
+        """Create the folder, complete with the configuration and the description of the model, and hold its lock.
+
+        `write` writes further files.
+        """
         if os.path.lexists(self.path):
             raise existing_folder_error(self.path)
         with ExitStack() as stack:
@@ -58,6 +66,8 @@ class RunFolder:
                     write_new(temporary / "config.json", _json_bytes(config))
                     if model_info is not None:
                         write_new(temporary / "model.json", _json_bytes(model_info))
+                    if write is not None:
+                        write(type(self)(temporary))
             except OSError as error:
                 raise unwritable(self.path, error) from error
             yield

@@ -3,10 +3,12 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import partial
 
 from unweave.config import read_config
 from unweave.contract import Method, stages
 from unweave.data.metadata import dataset_metadata
+from unweave.data.used_labels import store_used_labels
 from unweave.errors import UserNotice, invalid
 from unweave.model import checkpoint_step
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder
@@ -32,7 +34,8 @@ def open_folders(runs: Sequence[Run], check_signals: Callable[[], None]) -> Iter
             _store_steps(run)
         for run in new:
             info = dataset_metadata(run.data, run.supervision, run.config.seed)
-            _hold(run.folder.create(run.config.to_json(), info), locks, next(free))
+            labels = partial(store_used_labels, data=run.data, supervision=run.supervision, seed=run.config.seed)
+            _hold(run.folder.create(run.config.to_json(), info, labels), locks, next(free))
             check_signals()
         for parent in {run.folder.path.parent for run in new}:
             with suppress(OSError):

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.devices import find_device
 from unweave.config.model_size import memory_errors
 from unweave.config.optimizers import resolve_optimizers
-from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
+from unweave.contract import DataInfo, Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.data.supervision.parse import check_needs, default_supervision
@@ -75,12 +76,19 @@ def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervi
         # The errors of semi-supervised methods are more precise.
         if is_supervised(stage.needs) and not has_default and "semi_supervised" not in config.arguments:
             check_needs(given, stage.needs, data)
-    with weight_init(config.init) as weights:
-        probe = probe_method(cls, given.info(data), config.arguments)
-    if weights.deviation is not None and not weights.used:
-        raise invalid("init", config.init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
-    default = default_supervision(probe.needs) if text is None else "none"
+    needs = _needs(cls, given.info(data), tuple(config.arguments.items()), config.init)  # type: ignore[arg-type]
+    default = default_supervision(needs) if text is None else "none"
     return given if default == "none" else parse_supervision(default, data)
+
+
+@lru_cache(maxsize=256)  # the runs of a sweep differ mostly in their seeds, and building a network takes long
+def _needs(cls: type[Method], info: DataInfo, arguments: tuple[tuple[str, Any], ...], init: str) -> tuple[str, ...]:
+    """Return what the method needs with these constructor arguments; raise if one is invalid."""
+    with weight_init(init) as weights:
+        probe = probe_method(cls, info, dict(arguments))
+    if weights.deviation is not None and not weights.used:
+        raise invalid("init", init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
+    return probe.needs
 
 
 def dry_run(run: Run) -> None:

@@ -8,7 +8,7 @@ from mentions import mentions
 
 from unweave.data import VIEWS, Sprites, parse_supervision
 from unweave.data.supervision.label_mapping import label_mappings
-from unweave.data.user.arrays import Arrays, exact_values
+from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import factor_table
 
 NUMBERS = np.random.default_rng(0).random(120)
@@ -44,8 +44,8 @@ def test_classes_of_a_binned_factor_are_ranges():
 def test_exact_values_through_views():
     data = made(other=np.arange(120) % 2, kind=NUMBERS)
     part = VIEWS["subset"](data, indices=[7, 3])
-    assert exact_values(data, torch.arange(120))[:, 1].tolist() == NUMBERS.tolist()
-    assert exact_values(part, torch.arange(2))[:, 1].tolist() == NUMBERS[[7, 3]].tolist()
+    assert data.exact_values(torch.arange(120))[:, 1].tolist() == NUMBERS.tolist()
+    assert part.exact_values(torch.arange(2))[:, 1].tolist() == NUMBERS[[7, 3]].tolist()
     (mapping,) = label_mappings(parse_supervision("labels(factors=['kind'])", part).labelled_set(part, 0))
     assert mapping.size == 20 and " to " in mapping.names()[0]
 

@@ -8,7 +8,6 @@ import numpy as np
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.ranges import Span, class_of, span_text
 from unweave.data.supervision.labelled_set import LabelledSet
-from unweave.data.user.arrays import exact_values
 from unweave.data.user.factor_table import repr_value
 
 
@@ -19,7 +18,6 @@ class LabelMapping(NamedTuple):
     classes: dict[float | str, int]  # value of the factor -> class of the model
     size: int  # number of classes of the model
     spans: tuple[Span, ...] = ()  # of a binned continuous factor, the range of each value
-    labelled_indices: frozenset[int] = frozenset()  # observations whose label was used in training
 
     def names(self) -> list[str]:
         """Name of each class of the model: its value, its values, or their range."""
@@ -58,14 +56,12 @@ def value_name(data: Dataset, k: int, number: int) -> str:
     return span_text(spans[number]) if spans else format_value(data.factor_values[k][number])
 
 
-def label_mappings(labelled: LabelledSet, with_indices: bool = False) -> list[LabelMapping]:
+def label_mappings(labelled: LabelledSet) -> list[LabelMapping]:
     """Mapping of each labelled factor: binned and permuted like the labels, without noise."""
     data, found = labelled.data, []
-    index_N, labels_NL = (column.cpu() for column in labelled.table)
     for number, k in enumerate(labelled.spec.factors):
         classes = dict(zip(data.factor_values[k], labelled.class_labels(number).tolist(), strict=True))
-        used = frozenset(index_N[labels_NL[:, number] >= 0].tolist()) if with_indices else frozenset[int]()
-        found.append(LabelMapping(data.factor_names[k], classes, labelled.sizes[number], spans_of(data, k), used))
+        found.append(LabelMapping(data.factor_names[k], classes, labelled.sizes[number], spans_of(data, k)))
     return found
 
 
@@ -77,7 +73,7 @@ def label_warnings(data: Dataset, factors: Sequence[int], sizes: Sequence[int]) 
 
 
 def _binned(data: Dataset, k: int, size: int) -> str:
-    name, numbers = data.factor_names[k], exact_values(data, all_indices(data))[:, k].numpy()
+    name, numbers = data.factor_names[k], data.exact_values(all_indices(data))[:, k].numpy()
     known = np.unique(numbers[~np.isnan(numbers)])
     verb = "are cut into" if size < len(known) else "make"
     fewer = f'; for fewer classes set bins: "labels(factors=[{name!r}], bins={min(5, size - 1)})"' if size > 2 else ""

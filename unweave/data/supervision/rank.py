@@ -7,7 +7,6 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices, data_device
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables, grouped_tables
-from unweave.data.user.arrays import exact_values
 
 
 @final
@@ -48,5 +47,5 @@ def _ranks(data: Dataset, k: int) -> Tensor:
     By value, not by class: a continuous factor has more values than classes. Ranks are exact on every device, also on
     those that have no float64.
     """
-    values_N = exact_values(data, all_indices(data))[:, k]
+    values_N = data.exact_values(all_indices(data))[:, k]
     return values_N.unique(return_inverse=True)[1].to(data_device(data))

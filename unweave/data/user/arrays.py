@@ -79,17 +79,12 @@ class Arrays(Dataset):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         try:
             return super()._apply(fn, recurse)
-        except TypeError:  # the device has no float64, such as mps; `exact_values` does not depend on it
+        except TypeError:  # the device has no float64, such as mps
             self.numbers = Buffer(self.numbers.float(), persistent=False)
             return super()._apply(fn, recurse)
 
-
-def exact_values(data: Dataset, index_N: Tensor) -> Tensor:
-    """Return `data.values(index_N)` [N, K] as float64 on the host, with all digits of a table whatever the device."""
-    origin = data.origin
-    if isinstance(origin, Arrays):
-        return torch.from_numpy(origin.table.numbers_NK)[data.origin_index(index_N).cpu()]
-    return data.values(index_N).cpu().double()
+    def exact_values(self, index_B: Tensor) -> Tensor:
+        return torch.from_numpy(self.table.numbers_NK)[index_B.cpu()]
 
 
 def _pixels(images: np.ndarray | Tensor, copy: bool) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unweave.data.dataset import Dataset
-from unweave.data.user.arrays import Arrays, exact_values
+from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import repr_value
 from unweave.data.user.wording import count_text, first_names, printable
 
@@ -94,7 +94,7 @@ def data_summary(data: Dataset) -> list[str]:
 def factor_values_of(data: Dataset, k: int) -> np.ndarray:
     """Return factor k of all observations (of a part if there are very many) as numbers; nan if unknown."""
     index = torch.arange(0, data.size, -(-data.size // _MAX_OBSERVATIONS))
-    return exact_values(data, index)[:, k].numpy()
+    return data.exact_values(index)[:, k].numpy()
 
 
 def _images(data: Dataset) -> Section:
