@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from changing_data import KINDS, Content, Source, random_content, random_view
 from changing_runs import weights_and_log
 
 import unweave as uw
+from unweave.errors import UserNotice
 
 FACTOR = {"digits": "digit", "folder": "folder"}  # the factor of supervision, by kind of data; of others "a"
 SUPERVISION = {
@@ -138,7 +140,8 @@ class Scratch:
         """Return the result, or raise the error, of the first call with this key."""
         if key not in self.known:
             try:
-                self.known[key] = compute()
+                with warnings.catch_warnings(action="ignore", category=UserNotice):
+                    self.known[key] = compute()
             except uw.UserError as error:
                 self.known[key] = error
         if isinstance(self.known[key], uw.UserError):
