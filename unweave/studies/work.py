@@ -305,7 +305,7 @@ def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged) ->
         "run": result.folder.path.name,
         **columns,
         "data": _without_path(run["data"]),
-        "data_digest": config.known_data_digest,
+        "data_digest": config.data_digest,
         "settings": " ".join(f"{name}={value}" for name, value in left.items()),
         "fleet_seconds": took["seconds"],
         "models": took["models"],
