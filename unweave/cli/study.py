@@ -60,7 +60,8 @@ def run(
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.cli.sweep import read_seeds
     from unweave.config.devices import find_device
-    from unweave.studies.work import run_study, select_runs
+    from unweave.studies.table import read_scores
+    from unweave.studies.work import run_study, scores_lock, select_runs
 
     study = _study(name)
     if minutes is not None and not minutes > 0:
@@ -84,7 +85,8 @@ def run(
     if trained < len(chosen):
         out_console.print(f"Stopped with {trained} of {len(chosen)} runs trained; the same command continues.")
     if frame is not None:
-        show(study, frame, root)
+        with scores_lock(root):  # another process may add rows to the tables
+            show(study, read_scores(study, [root]), root)
 
 
 @app.command()

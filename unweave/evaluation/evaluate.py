@@ -114,6 +114,7 @@ def evaluate(
     digest = ""
     if isinstance(model, TrainedModel):
         save = save and may_store(model.folder)
+        dataset = dataset.to(next(model.method.parameters()).device)
         groups = groups or content_and_style(model, dataset)
         table, digest = encode_run(model.folder, model.method, dataset, num_samples=total, seed=seed, save=save)
     else:

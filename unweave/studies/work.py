@@ -4,7 +4,9 @@ import json
 import math
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,14 @@ from unweave.contract import stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
-from unweave.errors import check_choice, invalid
+from unweave.errors import UserError, UserNotice, check_choice, invalid
 from unweave.evaluation.compare import score_runs
+from unweave.evaluation.run_table import unscored_notice
 from unweave.model import Diverged, TrainedModel
 from unweave.runs import RunFolder, write_atomic
+from unweave.runs.lock import lock
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
-from unweave.studies.table import read_scores
+from unweave.studies.table import check_settings, read_scores
 from unweave.training.build import find_method
 from unweave.training.prepare import resolve_options
 from unweave.training.progress import Progress, ProgressCallback
@@ -217,23 +221,45 @@ def run_study(
     Runs of another scale in the folder are an error.
     """
     label = scale if steps is None else f"{scale}, {steps} steps"  # since scores of both are not to be mixed
+    stored_scores(study, root, label)  # raises for another scale
+    order = [folder_name(study, run) for run in runs]
+
+    def store(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
+        _store_scores(study, root, score_study(study, scale, fleet, trained, label=label, device=device), order)
+
+    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, after_fleet=store)
+    return sum(result is not None for result in done), stored_scores(study, root, label)
+
+
+def stored_scores(study: Study, root: Path, label: str) -> pd.DataFrame | None:
+    """Return the table in a folder, which must be of this scale; None if there is none yet."""
     frame = read_scores(study, [root]) if (root / "scores.csv").is_file() else None
     if frame is not None and (other := frame["scale"].iloc[0]) != label:
         raise invalid("scale", label, other, context=f"out '{root}' has runs of another scale")
+    return frame
 
-    def update(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
-        nonlocal frame
-        scored = score_study(study, scale, fleet, trained, label=label, device=device)
-        if frame is not None:
-            scored = pd.concat([frame[~frame["run"].isin(scored["run"])], scored], ignore_index=True)
-        # Rows of other runs come first, then those of these runs in their order.
-        order = {folder_name(study, run): n for n, run in enumerate(runs)}
-        frame = scored.sort_values("run", key=lambda n: n.map(order).fillna(-1), kind="stable", ignore_index=True)
-        root.mkdir(parents=True, exist_ok=True)
+
+@contextmanager
+def scores_lock(root: Path) -> Iterator[None]:
+    """Let no other process change the tables in a folder during the block."""
+    root.mkdir(parents=True, exist_ok=True)
+    with lock(root / ".scores.csv.lock"):
+        yield
+
+
+def _store_scores(study: Study, root: Path, scored: pd.DataFrame, order: Sequence[str]) -> None:
+    """Add rows to scores.csv, to which other processes may have added theirs; rows of the same runs are replaced.
+
+    Rows of other runs come first, then those of the runs in `order`.
+    """
+    with scores_lock(root):
+        before = stored_scores(study, root, str(scored["scale"].iloc[0]))
+        if before is not None:
+            scored = pd.concat([before[~before["run"].isin(scored["run"])], scored], ignore_index=True)
+        check_settings(scored, str(root))
+        ranks = {name: rank for rank, name in enumerate(order)}
+        frame = scored.sort_values("run", key=lambda names: names.map(ranks).fillna(-1), kind="stable")
         write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
-
-    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, after_fleet=update)
-    return sum(result is not None for result in done), frame
 
 
 # --- scoring -------------------------------------------------------------------------------------------------------
@@ -251,12 +277,21 @@ def score_study(
     frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
     rows = []
     for (run, result), (_, scored) in zip(kept, frame.iterrows(), strict=True):
-        row = {"study": study.name, "scale": label, **_run_columns(study, run, result), "diverged": scored["diverged"]}
-        row |= {name: scored[name] for name in frame.attrs["scores"]}
-        if study.extra and isinstance(result, TrainedModel):
-            row |= study.extra(result)
+        row = {"study": study.name, "scale": label, **_run_columns(study, run, result)}
+        row |= {name: scored[name] for name in ("diverged", "not_scored", *frame.attrs["scores"])}
+        if study.extra and isinstance(result, TrainedModel) and not row["not_scored"]:
+            row |= _extra_scores(study.extra, result)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _extra_scores(extra: Callable[[TrainedModel], Mapping[str, float]], run: TrainedModel) -> Mapping[str, Any]:
+    """Return the scores that only this study has, or the reason why they cannot be computed."""
+    try:
+        return extra(run)
+    except UserError as error:
+        warnings.warn(unscored_notice(run.folder.path, str(error)), UserNotice, stacklevel=2)
+        return {"not_scored": str(error)}
 
 
 def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
@@ -270,6 +305,7 @@ def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged) ->
         "run": result.folder.path.name,
         **columns,
         "data": _without_path(run["data"]),
+        "data_digest": config.data_digest,
         "settings": " ".join(f"{name}={value}" for name, value in left.items()),
         "fleet_seconds": took["seconds"],
         "models": took["models"],
