@@ -99,6 +99,24 @@ def test_an_unknown_strategy_is_refused_for_one_run(capsys):
     assert "nonsense" in refused(capsys, "train", "beta_vae", *TINY, "--strategy", "nonsense")
 
 
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (MemoryError(), "not enough memory"),
+        (RecursionError(), "nested too deeply"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity"), "2.00 GiB"),
+    ],
+)
+def test_exhausted_memory_is_one_line_in_every_command(error, named, capsys, monkeypatch):
+    """(B: Low)"""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("unweave.data.load_data", fail)
+    assert named in refused(capsys, "data", "inspect", "digits")
+
+
 # --- numbers (B-H5, B-M4) --------------------------------------------------------------------------------------------
 
 DIGITS = "1" * 5000
