@@ -100,12 +100,12 @@ def reorder_keys(run: Path, draw: random.Random) -> Change | None:
 def empty_folder(run: Path, draw: random.Random) -> Change:
     shutil.rmtree(run)
     run.mkdir()
-    return Change(f"empty the folder {run.name}", (run.name,))
+    return Change("empty the folder", (run.name,))
 
 
 def remove_folder(run: Path, draw: random.Random) -> Change:
     shutil.rmtree(run)
-    return Change(f"remove the folder {run.name}", (run.name,))
+    return Change("remove the folder", (run.name,))
 
 
 def keep_only_weights(run: Path, draw: random.Random) -> Change | None:
@@ -115,8 +115,8 @@ def keep_only_weights(run: Path, draw: random.Random) -> Change | None:
             path.unlink()
     if (run / WEIGHTS).is_file() and draw.random() < 0.7:
         (run / WEIGHTS).unlink()
-        return Change("remove the checkpoints of finished runs, and the weights", ("weights", "checkpoint"))
-    return Change("remove the checkpoints of finished runs, beside that")
+        return Change("remove the checkpoints of finished runs and the weights", ("weights", "checkpoint"))
+    return Change("remove the checkpoints of finished runs")
 
 
 def remove_manifest(run: Path, draw: random.Random) -> Change | None:

@@ -4,6 +4,7 @@ After each step either the result equals that of a computation from scratch, in 
 `UserError` of one line names what was changed. `play` plays one history and raises `Violation` otherwise.
 """
 
+import json
 import random
 import shutil
 import traceback
@@ -41,6 +42,7 @@ class History:
         self.source = self.problem.source(folder / "data", self.problem.content)
         self.trained_on = self.problem.content
         self.members = list(range(len(self.problem.runs)))
+        self.names = {k: f"run{k}" for k in self.members}  # of the folders
         self.changes: list[Change] = []  # of the run folders
         self.steps: list[str] = []
         self.outcomes: list[str] = []
@@ -57,7 +59,7 @@ class History:
         self.evaluate()
 
     def path(self, k: int) -> Path:
-        return self.out / f"run{k}"
+        return self.out / self.names[k]
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
@@ -85,15 +87,23 @@ class History:
         except Killed:
             shutil.rmtree(self.out)
             (self.folder / "killed").rename(self.out)
+        self._find_names()
 
     def _fit(self, observe: Callable | None = None, resume: bool = False) -> list:
         data, runs = self.source.given(), self.problem.runs
-        if len(runs) == 1 and not resume:
+        if len(runs) == 1:
             train(runs[0], data, self.path(0), observe)
         else:
-            given = [{**run, "data": data, "out": self.path(k)} for k, run in enumerate(runs)]
-            uw.fit(given, out=self.out, resume=resume, observe=observe)
+            uw.fit([{**run, "data": data} for run in runs], out=self.out, resume=resume, observe=observe)
+            if not resume:
+                self._find_names()
         return [weights_and_log(self.path(k)) for k in self.members]
+
+    def _find_names(self) -> None:
+        """Store which folder of a sweep has which run; they differ in their seeds."""
+        for path in self.out.glob("*/config.json") if len(self.members) > 1 else ():
+            seed = json.loads(path.read_text())["seed"]
+            self.names[seed - self.problem.runs[0]["seed"]] = path.parent.name
 
     def _files(self) -> list:
         return self.scratch.files(self.trained_on, self.members)
@@ -110,7 +120,7 @@ class History:
         else:
             k = self.draw.choice(self.members)
             if self.path(k).is_dir() and (change := self.draw.choice(of_runs)(self.path(k), self.draw)):
-                self.steps.append(f"{change.text} of run{k}")
+                self.steps.append(f"{change.text} (run{k})")
                 self.changes.append(change)
 
     def move_runs(self) -> None:
@@ -126,7 +136,7 @@ class History:
         def call() -> list:
             data = self.source.given() if self.source.in_memory else None
             if data is None and len(self.members) > 1:
-                resume_all([self.path(k) for k in self.members])
+                resume_all(self.out)
             else:
                 for k in self.members:
                     uw.resume(self.path(k), data=data)
@@ -134,7 +144,8 @@ class History:
 
         if any(map(self.is_new, self.members)) or not any(map(self.is_run, self.members)):
             return
-        if len(self.members) > 1 and self.draw.random() < 0.5:
+        complete = all(map(self.is_run, self.members)) or (self.out / "sweep.json").exists()
+        if len(self.members) > 1 and (not complete or self.draw.random() < 0.5):
             self.step("repeat fit with resume=True", lambda: self._fit(resume=True), self._files)
         else:
             self.step("resume", call, self._files)
@@ -144,7 +155,7 @@ class History:
 
     def is_new(self, k: int) -> bool:
         """Return True if the configuration was edited and nothing is trained with it yet: it is another run, then."""
-        edited = any(f"config.json of run{k}" in step and step.startswith("edit") for step in self.steps)
+        edited = any(step.startswith("edit") and step.endswith(f"(run{k})") for step in self.steps)
         return edited and not [*self.path(k).glob("weights*"), *self.path(k).glob("checkpoint*")]
 
     def train_again(self) -> None:

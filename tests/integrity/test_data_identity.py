@@ -338,7 +338,9 @@ def test_two_processes_convert_the_same_files():
     text = write_mnist(images())
     with subprocess.Popen([sys.executable, "-c", CONVERT], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "converted\n"
-        uw.load_data(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that it waits
+            uw.load_data(text)
         store = next(Path("cache/files").glob("mnist-*"))
         inode = store.stat().st_ino
         assert other.wait(timeout=60) == 0

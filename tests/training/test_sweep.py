@@ -188,8 +188,13 @@ def test_the_time_of_an_interrupted_run_adds_up(tmp_path, monkeypatch):
 
 
 def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch):
-    """Going on with runs, nothing has moved it there yet."""
-    fit([QUICK], out=tmp_path)
+    """When runs are resumed, nothing has moved it there yet."""
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit([QUICK], out=tmp_path, observe=stop)
     data, order = uw.load_data("rooms(size=8)"), []
     monkeypatch.setattr(type(data), "to", lambda self, device: order.append("data") or self)
     monkeypatch.setattr(trainer, "split_to_fit", lambda cohort, *_: order.append("split") or [cohort])

@@ -113,11 +113,11 @@ def report(
     from unweave.evaluation.compare import find_runs, open_runs
     from unweave.model import load_weights
     from unweave.report import report as write_report
-    from unweave.runs import CHECKPOINT, WEIGHTS
+    from unweave.runs.checkpoints import has_checkpoint
 
     device = find_device(device)
     for folder in _named_runs(runs):
-        if not folder.has(WEIGHTS) and not folder.has(CHECKPOINT):
+        if not folder.finished and not has_checkpoint(folder):
             load_weights(folder)  # raises
     opened_runs = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device))
     made = write_report(opened_runs, out, device=device)

@@ -127,7 +127,7 @@ class Dataset(nn.Module):
 
     def _once(self, compute: Callable[[bool | None], Hash], sampled: bool | None) -> Hash:
         known: dict[object, Hash] = self.__dict__.setdefault("_hashes", {})
-        key = (compute.__name__, sampled, *map(tensor_version, self.buffers()))
+        key = compute.__name__, sampled, sum(map(tensor_version, self.buffers()))
         if key not in known:
             known[key] = compute(sampled)
         return known[key]

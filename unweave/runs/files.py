@@ -19,7 +19,7 @@ _NEW_FOLDER = re.compile(r"\..*\.new-[0-9a-f]{8}")
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file such that it has either its old or its complete new content, even if the process is killed."""
-    temporary = path.with_name(f".{_shorten(path.name)}.{secrets.token_hex(4)}")
+    temporary = _temporary_name(path)
     try:
         write_new(temporary, content, path)
         sync_folder(path.parent)
@@ -59,6 +59,19 @@ def sync_folder(path: Path) -> None:
             os.close(descriptor)
 
 
+def keep_copy(path: Path, copy: Path) -> None:
+    """Let `copy` be the present content of a file, also after `write_atomic` has replaced the file."""
+    if copy.exists() and path.samefile(copy):  # left by a process that was killed before it replaced the file
+        return
+    temporary = _temporary_name(copy)
+    try:
+        os.link(path, temporary)
+    except OSError:  # a file system without links
+        write_atomic(copy, path.read_bytes())
+    else:
+        os.replace(temporary, copy)
+
+
 def remove_temporary_files(folder: Path, names: tuple[str, ...]) -> None:
     """Remove what killed processes left of files with these names; no other process may be writing them."""
     for entry in os.scandir(folder):
@@ -74,7 +87,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     On failure the folders that were created here are removed: the temporary one, and its parents if they are empty.
     """
     created: list[Path] = []
-    temporary = path.with_name(f".{_shorten(path.name)}.new-{secrets.token_hex(4)}")
+    temporary = _temporary_name(path, "new-")
     try:
         _make_folder(temporary, created)
         yield temporary
@@ -92,9 +105,10 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def _shorten(name: str) -> str:
-    """Return a beginning of the name that leaves space for a suffix in the 255 bytes of a file name."""
-    return name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+def _temporary_name(path: Path, kind: str = "") -> Path:
+    """Return a name for a temporary file or folder, of at most the 255 bytes that a name may have."""
+    name = path.name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+    return path.with_name(f".{name}.{kind}{secrets.token_hex(4)}")
 
 
 def _make_folder(path: Path, created: list[Path]) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from unweave.errors import UserError, invalid
@@ -27,9 +24,13 @@ from unweave.runs.files import (
     write_new,
 )
 from unweave.runs.lock import lock
+from unweave.runs.schema import check_fields, fits
+from unweave.runs.tensors import pack, read_metadata, unpack
 
-CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
-_WRITTEN_BY_TRAINING = ("config.json", "model.json", "log.jsonl", "time.json", CHECKPOINT, WEIGHTS)
+CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+WEIGHTS = "weights.safetensors"
+_WRITTEN_BY_TRAINING = ("config.json", "model.json", "log.jsonl", "time.json", CHECKPOINT, PREVIOUS, WEIGHTS)
+_TIME = {"seconds": float, "models": int, "device": str}
 
 
 def damaged(run: Path | str, fault: str) -> UserError:
@@ -111,45 +112,50 @@ class RunFolder:
     def training_time(self) -> dict[str, Any]:
         """Seconds of training, number of models trained in them, and name of the device; {} if not stored."""
         found = self.read_json("time.json") if self.has("time.json") else {}
-        return found if isinstance(found, dict) else {}
+        with self._reading("time.json"):
+            check_fields(found, _TIME)
+        return found
 
     @property
     def model_info(self) -> dict[str, Any] | None:
         """Form of the data and names of the classes; None for runs written before these were stored."""
         return self.read_json("model.json") if self.has("model.json") else None
 
-    def read_json(self, name: str) -> Any:
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Turn the errors of a file that cannot be read into the error for a damaged run."""
         try:
-            return json.loads((self.path / name).read_text())
-        except (ValueError, OSError) as error:
+            yield
+        except UserError:
+            raise
+        except (OSError, ValueError, RecursionError) as error:
             raise damaged(self.path, f"{name} cannot be read ({error})") from error
+
+    def read_json(self, name: str) -> Any:
+        with self._reading(name):
+            return json.loads((self.path / name).read_text())
 
     def write_json(self, name: str, content: Any) -> None:
         write_atomic(self.path / name, _json_bytes(content))
 
-    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: str) -> None:
-        """Write tensors and text metadata as one safetensors file. The log records before it are on disk first."""
+    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: Any) -> None:
+        """Write tensors and metadata as one safetensors file. The log records before it are on disk first."""
         if self.has("log.jsonl"):
             sync_file(self.path / "log.jsonl")
-        flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
-        # One entry only: safetensors writes several in random order, but the files of equal runs should be equal.
-        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **metadata})}))
+        write_atomic(self.path / name, pack(tensors, metadata))
 
-    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-        """Return the tensors and the metadata of a file; names from older versions are replaced."""
-        metadata, path = self.read_metadata(name), self.path / name
-        try:
-            tensors = load_tensors(path.read_bytes())
-        except (SafetensorError, OSError, ValueError) as error:
-            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the metadata of a file; raise if they have changed since they were written.
+
+        Names of tensors from older versions are replaced.
+        """
+        with self._reading(name):
+            tensors, metadata = unpack((self.path / name).read_bytes())
         return tensors if "format" in metadata else {current_name(n): t for n, t in tensors.items()}, metadata
 
-    def read_metadata(self, name: str) -> dict[str, str]:
-        try:
-            with safe_open(self.path / name, framework="pt") as file:
-                return json.loads((file.metadata() or {}).get("about", "{}"))
-        except (SafetensorError, OSError, ValueError) as error:
-            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+    def read_metadata(self, name: str) -> dict[str, Any]:
+        with self._reading(name):
+            return read_metadata(self.path / name)
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -164,9 +170,11 @@ class RunFolder:
     def logs(self) -> list[dict[str, Any]]:
         """Return all complete records; an incomplete last line is ignored."""
         path, records = self.path / "log.jsonl", []
-        for line in path.read_text().splitlines(keepends=True) if path.exists() else ():
-            with suppress(ValueError):
-                records += [json.loads(line)] if line.endswith("\n") else []
+        with self._reading("log.jsonl"):
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            for number, line in enumerate(lines, start=1):
+                if line.endswith("\n"):
+                    records.append(_parse_record(line, number))
         return [{current_name(name): value for name, value in record.items()} for record in records]
 
     def truncate_log(self, stage: int, step: int) -> None:
@@ -177,6 +185,18 @@ class RunFolder:
 
 def _json_bytes(content: Any) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def _parse_record(line: str, number: int) -> dict[str, Any]:
+    """Return a log record; raise a ValueError if it is not one."""
+    try:
+        record = json.loads(line)
+        check_fields(record, {"stage": int, "step": int}, required=True)
+        if not all(fits(value, float | None) for value in record.values()):
+            raise ValueError("a value is not a number")
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from error
+    return record
 
 
 def current_name(name: str) -> str:

@@ -23,7 +23,8 @@ from unweave.errors import DataNotice, invalid
 from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
-from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
+from unweave.runs import RunFolder, environment
+from unweave.runs.checkpoints import has_checkpoint
 from unweave.training.build import build, build_program, find_method, probe_method
 from unweave.training.cohort import Run
 from unweave.training.step_memory import check_memory
@@ -39,7 +40,7 @@ def prepare(
     cls, config = find_method(method), resolve_options(method, **options)
     device = find_device(config.device, config.precision)
     data = load_data(data)
-    supervision = _supervision(cls, data, config)
+    supervision = check_supervision(cls, data, config)
     for line in [*data_warnings(data), *supervision.warnings(data)]:
         warnings.warn(line, DataNotice, stacklevel=3)
     config = config.replace(
@@ -67,7 +68,7 @@ def resolve_options(method: str | type[Method], **keywords: Any) -> RunConfig:
     return RunConfig(name, arguments, hyper, data="", data_options={}, optimizers=optimizers, **options)
 
 
-def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
+def check_supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
     """Return the given or the default supervision; raise if the method needs more, or does not use it."""
     text = config.supervision
     given = NoSupervision(text="none") if text is None else parse_supervision(text, data)
@@ -113,7 +114,7 @@ def dry_run(run: Run) -> None:
 def _weights_source(path: str | Path) -> str:
     """Return the absolute path of the run folder whose weights a new run starts from."""
     folder = RunFolder(str(path))
-    if not folder.has("config.json") or not (folder.has(WEIGHTS) or folder.has(CHECKPOINT)):
+    if not folder.has("config.json") or not (folder.finished or has_checkpoint(folder)):
         raise invalid("init_from", str(path), "a run folder that contains weights")
     return str(folder.path.resolve())
 

@@ -16,11 +16,12 @@ from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, UserNotice, check_choice, check_integer, invalid
 from unweave.model import check_data, load_training_data
 from unweave.runs import RunFolder, existing_folder_error, is_damaged, list_runs
+from unweave.runs.checkpoints import has_checkpoint
 from unweave.runs.manifest import Configs, is_empty, manifest_lock, read_manifest, write_manifest
 from unweave.training.build import find_method
 from unweave.training.cohort import Run
-from unweave.training.folders import check_extension
-from unweave.training.prepare import data_label, dry_run, prepare
+from unweave.training.folders import check_extension, check_stored
+from unweave.training.prepare import check_supervision, data_label, dry_run, prepare
 from unweave.training.progress import ProgressCallback
 from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
@@ -166,12 +167,15 @@ def reopen(
     config = missing or read_config(folder)
     config = config.replace(device=find_device(device or config.device, config.precision))
     cls = method or find_method(config.method)
+    check_stored(folder, config, cls)
     if steps is not None and check_integer("steps", steps, 1) != config.steps:
         check_extension(folder, cls, config.steps, steps)
         config = config.replace(steps=steps)
     data = data or load_training_data(folder, _NEW_RUN, config)
     check_resumed_data(folder, config, data)
-    run = Run(folder, config, cls, data, parse_supervision(config.supervision, data), new=missing is not None)
+    started = folder.finished or has_checkpoint(folder)
+    supervision = parse_supervision(config.supervision, data) if started else check_supervision(cls, data, config)
+    run = Run(folder, config, cls, data, supervision, new=missing is not None)
     check_memory(run)
     return run
 
@@ -179,7 +183,7 @@ def reopen(
 def check_resumed_data(folder: RunFolder, config: RunConfig, data: Dataset) -> None:
     """Raise if a run is to be continued on other data; give notice if that cannot be verified."""
     if not check_data(folder, config, data, _NEW_RUN):
-        text = "a run of an older version stores no digest of its data; only their number and shape were compared"
+        text = "a run of an older version stores no digests: only number and shape of its data were compared"
         warnings.warn(text, UserNotice, stacklevel=4)
 
 
@@ -259,6 +263,7 @@ def _check_existing(run: Run, resume: bool) -> Run:
         raise existing_folder_error(run.folder.path)
     stored = read_config(RunFolder.open(run.folder.path))
     _check_same(run, stored)
+    check_stored(run.folder, stored, run.cls)
     return run._replace(config=stored.replace(device=run.config.device), new=False)
 
 
