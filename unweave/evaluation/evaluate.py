@@ -113,6 +113,7 @@ def evaluate(
     total = None if num_samples is None else num_samples + more
     digest = ""
     if isinstance(model, TrainedModel):
+        dataset = dataset.to(next(model.method.parameters()).device)
         groups = groups or content_and_style(model, dataset)
         table, digest = encode_run(model.folder, model.method, dataset, num_samples=total, seed=seed, save=save)
     else:
