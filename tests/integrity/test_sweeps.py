@@ -9,6 +9,7 @@ import signal
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import unweave as uw
@@ -227,3 +228,16 @@ def test_an_empty_folder_is_that_of_a_sweep_that_had_not_begun(tmp_path, undistu
     (tmp_path / "sweep" / NAMES[0]).mkdir(parents=True)
     uw.fit(SWEEP, out=tmp_path / "sweep", resume=True)
     assert weights(tmp_path / "sweep") == undisturbed
+
+
+def test_a_damaged_run_does_not_stop_its_sweep(tmp_path, undisturbed, unweave):
+    """(A16)"""
+    root = tmp_path / "sweep"
+    uw.fit(SWEEP, out=root)
+    (root / NAMES[0] / "weights.safetensors").write_bytes(b"")
+    (root / NAMES[1] / "weights.safetensors").unlink()
+    code, said = unweave("train", "--resume", root, "--quiet")
+    assert code == 0 and f"'{root / NAMES[0]}' is damaged" in said
+    assert weights(root) == {**undisturbed, NAMES[0]: b""}
+    frame = pd.read_csv(root / "scores.csv")
+    assert sorted(frame["seed"]) == [0, 1, 2] and frame.loc[frame["not_scored"].notna(), "seed"].tolist() == [0]

@@ -60,8 +60,9 @@ def run(
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.cli.sweep import read_seeds
     from unweave.config.devices import find_device
+    from unweave.studies.scoring import scores_lock
     from unweave.studies.table import read_scores
-    from unweave.studies.work import run_study, scores_lock, select_runs
+    from unweave.studies.work import run_study, select_runs
 
     study = _study(name)
     if minutes is not None and not minutes > 0:

@@ -90,15 +90,17 @@ def sweep(
 def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | None, quiet: bool) -> None:
     """Continue every run in a folder."""
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
+    from unweave.evaluation.compare import find_runs
     from unweave.training.sweep import resume_all
 
     with same_command_resumes(), sweep_progress_observer(quiet) as observe:
         done = resume_all(root, strategy=strategy, device=device, steps=steps, observe=observe)
-    score_and_show(done, root)
+    folders = {run.folder.path for run in done}
+    score_and_show([*done, *(path for path in find_runs([root]) if path not in folders)], root)
 
 
 def score_and_show(done: Sequence[Any], root: Path) -> None:
-    """Score all runs; print the scores and write the table and the page."""
+    """Score all runs, as `fit` returns them or as paths; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 
     device = next((run.config.device for run in done if hasattr(run, "method")), None)

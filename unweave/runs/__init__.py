@@ -14,7 +14,7 @@ runs/<name>/config.json               the configuration, complete, to repeat the
 
 from unweave.runs.environment import environment, versions
 from unweave.runs.files import existing_folder_error, unwritable, write_atomic, write_files
-from unweave.runs.folder import CHECKPOINT, WEIGHTS, RunFolder, current_name, damaged, list_runs
+from unweave.runs.folder import CHECKPOINT, WEIGHTS, RunFolder, current_name, damaged, is_damaged, list_runs
 from unweave.runs.memory import MemoryRun
 from unweave.runs.training_time import record_training_time
 
@@ -27,6 +27,7 @@ __all__ = [
     "damaged",
     "environment",
     "existing_folder_error",
+    "is_damaged",
     "list_runs",
     "record_training_time",
     "unwritable",

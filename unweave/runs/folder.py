@@ -39,6 +39,11 @@ def damaged(run: Path | str, fault: str) -> UserError:
     return UserError(message, argument="run", value=str(run), accepted="an intact run folder")
 
 
+def is_damaged(error: UserError, folder: RunFolder) -> bool:
+    """Return True if an error says that this run is damaged."""
+    return (error.argument, error.value, error.accepted) == ("run", str(folder.path), damaged("", "").accepted)
+
+
 class RunFolder:
     """The folder of one run."""
 

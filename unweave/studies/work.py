@@ -1,12 +1,9 @@
-"""Select the runs of a study, train them as fleets and score them into one table with a row per run."""
+"""Select the runs of a study, train them as fleets, and score each fleet after its training."""
 
 import json
-import math
 import re
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +13,17 @@ from unweave.contract import stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
-from unweave.errors import UserError, UserNotice, check_choice, invalid
-from unweave.evaluation.compare import score_runs
-from unweave.evaluation.run_table import unscored_notice
-from unweave.model import Diverged, TrainedModel
-from unweave.runs import RunFolder, write_atomic
-from unweave.runs.lock import lock
+from unweave.errors import UserError, check_choice, invalid
+from unweave.evaluation.run_table import Unscored
+from unweave.model import Diverged
+from unweave.runs import RunFolder
+from unweave.studies.scoring import RunResult, score_study, store_scores, stored_scores
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
-from unweave.studies.table import check_settings, read_scores
 from unweave.training.build import find_method
 from unweave.training.prepare import resolve_options
 from unweave.training.progress import Progress, ProgressCallback
-from unweave.training.sweep import fit
-
-RunResult = TrainedModel | Diverged | None  # None: not trained within the time limit
-_OWN_COLUMNS = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
+from unweave.training.sweep import fit, train_intact
+from unweave.training.trainer import Result
 
 
 class _TimeLimitReached(Exception):
@@ -84,12 +77,6 @@ def _with_path(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
         for data, (name, options) in calls.items()
     }
     return [{**run, "data": texts[run["data"]]} for run in runs]
-
-
-def _without_path(data: str) -> str:
-    """Return the data set without the path of its files: the same text on every machine."""
-    name, options = parse_call(data)
-    return call_text(name, {n: v for n, v in options.items() if n != "path"}) if name in FILES else data
 
 
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
@@ -185,7 +172,7 @@ def train_study(
             loaded[text] = load_data(text)
         given = [{**run, "data": loaded[text], "out": folder} for run, folder in zip(fleet, folders, strict=True)]
         try:
-            done = fit(given, strategy=strategy, resume=True, observe=progress.update)
+            done = _train_fleet(given, folders, strategy, progress.update)
         except _TimeLimitReached:
             break
         progress.add_fleet(fleet, sum(isinstance(run, Diverged) for run in done))
@@ -193,6 +180,25 @@ def train_study(
         if after_fleet:
             after_fleet(fleet, list(done))
     return [found.get(folder_name(study, run)) for run in runs]
+
+
+def _train_fleet(
+    runs: Sequence[RunSpec], folders: Sequence[Path], strategy: str, observe: ProgressCallback
+) -> list[RunResult]:
+    """Train the runs of one fleet; a run whose folder is damaged does not stop the others."""
+
+    def train(chosen: Sequence[RunSpec]) -> list[Result]:
+        return fit(chosen, strategy=strategy, resume=True, observe=observe)
+
+    paths = [RunFolder(folder) for folder in folders]
+    results: list[RunResult] = []
+    for run, folder, result in zip(runs, paths, train_intact(runs, paths, train), strict=True):
+        if isinstance(result, UserError):
+            config = resolve_options(**{name: value for name, value in run.items() if name not in ("data", "out")})
+            results.append(Unscored(folder, config, str(result)))
+        else:
+            results.append(result)
+    return results
 
 
 def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[RunSpec]]:
@@ -225,90 +231,7 @@ def run_study(
     order = [folder_name(study, run) for run in runs]
 
     def store(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
-        _store_scores(study, root, score_study(study, scale, fleet, trained, label=label, device=device), order)
+        store_scores(study, root, score_study(study, scale, fleet, trained, label=label, device=device), order)
 
     done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, after_fleet=store)
     return sum(result is not None for result in done), stored_scores(study, root, label)
-
-
-def stored_scores(study: Study, root: Path, label: str) -> pd.DataFrame | None:
-    """Return the table in a folder, which must be of this scale; None if there is none yet."""
-    frame = read_scores(study, [root]) if (root / "scores.csv").is_file() else None
-    if frame is not None and (other := frame["scale"].iloc[0]) != label:
-        raise invalid("scale", label, other, context=f"out '{root}' has runs of another scale")
-    return frame
-
-
-@contextmanager
-def scores_lock(root: Path) -> Iterator[None]:
-    """Let no other process change the tables in a folder during the block."""
-    root.mkdir(parents=True, exist_ok=True)
-    with lock(root / ".scores.csv.lock"):
-        yield
-
-
-def _store_scores(study: Study, root: Path, scored: pd.DataFrame, order: Sequence[str]) -> None:
-    """Add rows to scores.csv, to which other processes may have added theirs; rows of the same runs are replaced.
-
-    Rows of other runs come first, then those of the runs in `order`.
-    """
-    with scores_lock(root):
-        before = stored_scores(study, root, str(scored["scale"].iloc[0]))
-        if before is not None:
-            scored = pd.concat([before[~before["run"].isin(scored["run"])], scored], ignore_index=True)
-        check_settings(scored, str(root))
-        ranks = {name: rank for rank, name in enumerate(order)}
-        frame = scored.sort_values("run", key=lambda names: names.map(ranks).fillna(-1), kind="stable")
-        write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
-
-
-# --- scoring -------------------------------------------------------------------------------------------------------
-
-
-def score_study(
-    study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[RunResult], *, label: str, device: str
-) -> pd.DataFrame:
-    """Return a table with a row per trained run: its row in the study, settings, training time and scores."""
-    kept = [(run, result) for run, result in zip(runs, done, strict=True) if result is not None]
-    for _, result in kept:
-        if isinstance(result, TrainedModel):  # runs that were finished before are on the CPU
-            result.method.to(device)
-            result.data.to(device)
-    frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
-    rows = []
-    for (run, result), (_, scored) in zip(kept, frame.iterrows(), strict=True):
-        row = {"study": study.name, "scale": label, **_run_columns(study, run, result)}
-        row |= {name: scored[name] for name in ("diverged", "not_scored", *frame.attrs["scores"])}
-        if study.extra and isinstance(result, TrainedModel) and not row["not_scored"]:
-            row |= _extra_scores(study.extra, result)
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _extra_scores(extra: Callable[[TrainedModel], Mapping[str, float]], run: TrainedModel) -> Mapping[str, Any]:
-    """Return the scores that only this study has, or the reason why they cannot be computed."""
-    try:
-        return extra(run)
-    except UserError as error:
-        warnings.warn(unscored_notice(run.folder.path, str(error)), UserNotice, stacklevel=2)
-        return {"not_scored": str(error)}
-
-
-def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
-    row, config = study.row(run), result.config
-    columns = {name: run.get(name, getattr(config, name, None)) for name in _OWN_COLUMNS}
-    left = {n: v for n, v in run.items() if n not in (*_OWN_COLUMNS, "device", "log_every")}
-    took = {"seconds": math.nan, "models": math.nan, "device": config.device, **result.folder.training_time}
-    return {
-        "family": row.family,
-        "row": row.name,
-        "run": result.folder.path.name,
-        **columns,
-        "data": _without_path(run["data"]),
-        "data_digest": config.data_digest,
-        "settings": " ".join(f"{name}={value}" for name, value in left.items()),
-        "fleet_seconds": took["seconds"],
-        "models": took["models"],
-        "seconds_per_model": round(took["seconds"] / took["models"], 4),
-        "device": took["device"],
-    }

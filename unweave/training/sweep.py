@@ -3,10 +3,10 @@
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unweave.config import RunConfig, parse_config, read_config
 from unweave.config.devices import find_device
@@ -15,7 +15,7 @@ from unweave.data import Dataset, load_data, parse_supervision
 from unweave.engine.replicas import STRATEGIES
 from unweave.errors import UserError, UserNotice, check_choice, check_integer, invalid
 from unweave.model import check_data, load_training_data
-from unweave.runs import RunFolder, existing_folder_error, list_runs
+from unweave.runs import RunFolder, existing_folder_error, is_damaged, list_runs
 from unweave.runs.checkpoints import has_checkpoint
 from unweave.runs.manifest import Configs, is_empty, manifest_lock, read_manifest, write_manifest
 from unweave.training.build import find_method
@@ -27,6 +27,7 @@ from unweave.training.step_memory import check_memory
 from unweave.training.trainer import Result, train_all
 
 MAX_RUNS = 100_000  # of one sweep; more is a typing error
+T = TypeVar("T")
 _NEW_RUN = ", or train a new run on these data"
 
 
@@ -89,17 +90,52 @@ def resume_all(
     """
     check_choice("strategy", strategy, ("auto", *STRATEGIES))
     given = [Path(paths)] if isinstance(paths, str | Path) else list(map(Path, paths))
+    members = [(folder, missing) for path in given for folder, missing in _members(path)]
+
+    def resume(chosen: Sequence[tuple[RunFolder, RunConfig | None]]) -> list[Result]:
+        runs = _reopen_all(chosen, device, steps)
+        if steps is not None:
+            for path in given:
+                _extend_manifest(path, steps)
+        return train_all(runs, strategy, observe)
+
+    if any(folder.path in given for folder, _ in members):
+        return resume(members)
+    results = train_intact(members, [folder for folder, _ in members], resume)
+    done = [result for result in results if not isinstance(result, UserError)]
+    if not done:
+        raise next(result for result in results if isinstance(result, UserError))
+    return done
+
+
+def _reopen_all(
+    members: Sequence[tuple[RunFolder, RunConfig | None]], device: str | None, steps: int | None
+) -> list[Run]:
+    """Return the runs, ready to be continued; those on the same data share them."""
     loaded: dict[str, Dataset] = {}
     runs = []
-    for folder, missing in [member for path in given for member in _members(path)]:
-        config = missing or read_config(folder)
-        data = loaded.get(config.data_text())
-        runs.append(reopen(folder.path, data=data, device=device, steps=steps, missing=missing))
-        loaded[config.data_text()] = runs[-1].data
-    if steps is not None:
-        for path in given:
-            _extend_manifest(path, steps)
-    return train_all(runs, strategy, observe)
+    for folder, missing in members:
+        text = (missing or read_config(folder)).data_text()
+        runs.append(reopen(folder.path, data=loaded.get(text), device=device, steps=steps, missing=missing))
+        loaded[text] = runs[-1].data
+    return runs
+
+
+def train_intact(
+    items: Sequence[T], folders: Sequence[RunFolder], train: Callable[[Sequence[T]], list[Result]]
+) -> list[Result | UserError]:
+    """Call `train` with the runs whose folders are not damaged; give notice of the others and return their errors."""
+    errors: dict[int, UserError] = {}
+    done: dict[int, Result] = {}
+    while left := [k for k in range(len(items)) if k not in errors and k not in done]:
+        try:
+            done = dict(zip(left, train([items[k] for k in left]), strict=True))
+        except UserError as error:
+            if not (damaged := [k for k in left if is_damaged(error, folders[k])]):
+                raise
+            warnings.warn(f"left out: {error}", UserNotice, stacklevel=3)
+            errors |= dict.fromkeys(damaged, error)
+    return [errors[k] if k in errors else done[k] for k in range(len(items))]
 
 
 def _members(path: Path) -> list[tuple[RunFolder, RunConfig | None]]:
@@ -215,7 +251,9 @@ def _check_manifest(root: Path, runs: Sequence[Run], resume: bool) -> Configs:
             if not resume:
                 hint = "a sweep was stopped there; continue it with resume=True, or with unweave train --resume"
                 raise invalid("out", str(root), "a folder without these runs", hint=hint)
-            _check_same(run, parse_config(known[run.folder.path.name], run.folder))
+            stored = parse_config(known[run.folder.path.name], run.folder)
+            _check_same(run, stored)
+            check_resumed_data(run.folder, stored, run.data)
     return known
 
 
