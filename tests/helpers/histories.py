@@ -54,7 +54,8 @@ class History:
         for _ in range(self.draw.randint(1, 3)):
             for _ in range(self.draw.choice([0, 1, 1, 2])):
                 self.change()
-            self.draw.choice([self.resume] * 2 + [self.evaluate] * 2 + [self.compare, self.predict, self.train_again])()
+            step = self.draw.choice(["resume", "resume", "evaluate", "rescore", "compare", "predict", "train_again"])
+            getattr(self, step)()
         self.resume()
         self.evaluate()
 
@@ -170,6 +171,12 @@ class History:
 
     def evaluate(self) -> None:
         self.apply(scores, [self.draw.choice(self.members)])
+
+    def rescore(self) -> None:
+        """Evaluate a run, change something, and evaluate it again."""
+        self.evaluate()
+        self.change()
+        self.evaluate()
 
     def compare(self) -> None:
         self.apply(comparison, self.members)
