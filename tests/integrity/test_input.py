@@ -377,9 +377,11 @@ def read_only(folder, trained):
     mount = ["mount", "--bind", "-o", "ro", folder / "source", folder / "mounted"]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs a file system that can be mounted")
-    subprocess.run(["mount", "-o", "remount,bind,ro", folder / "mounted"], check=True)
-    yield folder / "mounted" / "run"
-    subprocess.run(["umount", folder / "mounted"], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder / "mounted"], check=True)
+        yield folder / "mounted" / "run"
+    finally:
+        subprocess.run(["umount", folder / "mounted"], check=True)
 
 
 def test_a_read_only_run_can_be_scored_elsewhere(read_only, folder, capsys):
