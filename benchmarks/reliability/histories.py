@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -70,7 +71,7 @@ def table(total: Played, arguments: argparse.Namespace, seconds: float) -> str:
     """Return the counts in Markdown: steps by operation, equal or refused with the word that names the change."""
     operations: dict[str, Counter[str]] = {}
     for outcome, count in total.outcomes.items():
-        operation, _, end = outcome.partition(": ")
+        operation, _, end = re.sub(r"\w+-\w+-steps\d+-seed\d+|run\d", "name of the run", outcome).partition(": ")
         operations.setdefault(operation, Counter())[end] += count
     lines = [
         f"# Random histories of runs, {time.strftime('%Y-%m-%d')}",

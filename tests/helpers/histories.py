@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from changing_data import CHANGES, WORDS, move_files
+from changing_data import CHANGES, WORDS, move_files, restore_content
 from changing_runs import RUN_CHANGES, SWEEP_CHANGES, WEIGHTS, Change, weights_and_log
 from scratch_runs import Scratch, class_errors, comparison, difference, predictions, random_problem, scores, train
 
@@ -113,7 +113,8 @@ class History:
 
     def change(self) -> None:
         """Change the data, or a run, or a sweep."""
-        of_data = (move_files,) if self.source.moved else CHANGES
+        altered = self.source.content is not self.source.original
+        of_data = (move_files,) if self.source.moved else (*CHANGES, *[restore_content] * 6 * altered)
         of_runs = RUN_CHANGES + (SWEEP_CHANGES if len(self.members) > 1 else ())
         if self.problem.kind != "digits" and self.draw.random() < 0.5:
             if text := self.draw.choice(of_data)(self.source, self.draw):
