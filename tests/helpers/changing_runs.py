@@ -128,7 +128,7 @@ def remove_manifest(run: Path, draw: random.Random) -> Change | None:
     if not files:
         return None
     (path := draw.choice(files)).unlink()
-    return Change(f"remove {path.name} of the sweep", (path.name, run.parent.name))
+    return Change(f"remove {path.name} of the sweep", (path.name, "sweep"))
 
 
 RUN_CHANGES = (flip_bit, flip_bit, flip_bit, edit_config, edit_config, delete_file, delete_file, reorder_keys)
