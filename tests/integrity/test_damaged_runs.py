@@ -2,9 +2,9 @@
 
 import json
 import shutil
-import struct
 
 import pytest
+from older_runs import replace_about, without_digests
 
 import unweave as uw
 from unweave.report import report
@@ -89,19 +89,10 @@ def write(name, content):
     return damage
 
 
-def replace_about(run, change):
-    """Replace the metadata of the files of tensors; digests are left out, as in files of older versions."""
+def replace_metadata(run, change):
+    """Replace the metadata of all files of tensors; they contain no digests, as in older versions."""
     for path in run.glob("*.safetensors"):
-        content = path.read_bytes()
-        end = 8 + struct.unpack("<Q", content[:8])[0]
-        header = json.loads(content[8:end])
-        about = json.loads(header["__metadata__"]["about"])
-        for name in ("digest", "identity", "versions"):
-            about.pop(name, None)
-        header["__metadata__"]["about"] = json.dumps(change(about)) if callable(change) else change
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        path.write_bytes(struct.pack("<Q", len(text)) + text + content[end:])
+        replace_about(path, lambda about: change(without_digests(about)))
 
 
 FIELDS = "method arguments hyper data data_options optimizers supervision steps batch seed log_every checkpoint_every"
@@ -172,7 +163,7 @@ def test_a_description_of_the_model_with_a_value_of_the_wrong_type(outcomes, mon
 def test_metadata_of_tensors_that_are_none(outcomes):
     for value in [5, None, "x", [], NESTED, '{"stage": "x"}', '{"stage": "999999"}', '{"stage": 5}']:
         text = value if isinstance(value, str) else json.dumps(value)
-        errors = outcomes(lambda run, text=text: replace_about(run, text), COMMANDS)
+        errors = outcomes(lambda run, text=text: replace_metadata(run, lambda about: text), COMMANDS)
         assert len(errors) == 8 and all("damaged" in message for message in errors.values()), str(value)[:20]
 
 
@@ -181,7 +172,7 @@ def test_metadata_of_tensors_with_a_wrong_entry(outcomes, name):
     for value in ("x", "-1", "999999", "\u00b2", None, 7, [], {}):
 
         def damage(run, value=value):
-            replace_about(run, lambda about: {**about, name: value})
+            replace_metadata(run, lambda about: {**about, name: value})
 
         outcomes(damage, ["load"])
         outcomes(damage, ["resume"], ["stopped"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from older_runs import remove_digests
 from PIL import Image
 
 import unweave as uw
@@ -301,9 +302,7 @@ def test_other_data_are_used_if_they_are_given():
 def test_a_run_without_a_digest_is_resumed_with_one_line():
     """As the runs of older versions; number and shape are compared. (A8)"""
     run = interrupted(write_mnist(images()), "run")
-    config = json.loads((run / "config.json").read_text())
-    config.pop("data_digest", None)
-    (run / "config.json").write_text(json.dumps(config))
+    remove_digests(run)
     write_mnist(images(30))
     with pytest.raises(uw.UserError, match="images") as refused:
         uw.resume(run)

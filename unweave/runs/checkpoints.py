@@ -37,8 +37,8 @@ def keep_previous_checkpoint(folder: RunFolder) -> None:
 
 
 def repair_checkpoint(folder: RunFolder) -> None:
-    """Replace a damaged checkpoint by the previous one; the folder must be locked."""
-    if has_checkpoint(folder) and _read_intact(folder)[0] == PREVIOUS:
+    """Replace a damaged latest checkpoint by the previous one; the folder must be locked."""
+    if _read_intact(folder)[0] == PREVIOUS:
         os.replace(folder.path / PREVIOUS, folder.path / CHECKPOINT)
         sync_folder(folder.path)
 

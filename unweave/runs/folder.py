@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ from unweave.runs.files import (
 )
 from unweave.runs.lock import lock
 from unweave.runs.schema import check_fields, fits
-from unweave.runs.tensors import pack, read_metadata, unpack
+from unweave.runs.tensors import bytes_digest, content_digest, pack, read_metadata, unpack
 
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 WEIGHTS = "weights.safetensors"
 _WRITTEN_BY_TRAINING = ("config.json", "model.json", "log.jsonl", "time.json", CHECKPOINT, PREVIOUS, WEIGHTS)
+_CHANGED = "it has changed since the weights or the checkpoint were written"
 _TIME = {"seconds": float, "models": int, "device": str}
 
 
@@ -124,7 +125,14 @@ class RunFolder:
     @property
     def model_info(self) -> dict[str, Any] | None:
         """Form of the data and names of the classes; None for runs written before these were stored."""
-        return self.read_json("model.json") if self.has("model.json") else None
+        written = self._stored_digests()
+        with self._reading("model.json"):
+            if not self.has("model.json"):
+                return None
+            found = self.read_json("model.json")
+            if written.get("model.json", digest := content_digest(found)) != digest:
+                raise ValueError(_CHANGED)
+            return found
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
@@ -144,10 +152,30 @@ class RunFolder:
         write_atomic(self.path / name, _json_bytes(content))
 
     def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: Any) -> None:
-        """Write tensors and metadata as one safetensors file. The log records before it are on disk first."""
-        if self.has("log.jsonl"):
-            sync_file(self.path / "log.jsonl")
+        """Write tensors and metadata as one safetensors file.
+
+        Before a checkpoint or weights are written, the log is on disk; they contain digests of it and of model.json.
+        """
+        if name in (CHECKPOINT, WEIGHTS):
+            metadata["files"] = self._current_digests()
         write_atomic(self.path / name, pack(tensors, metadata))
+
+    def _current_digests(self) -> dict[str, str]:
+        digests, log = {}, self.path / "log.jsonl"
+        if log.is_file():
+            sync_file(log)
+            digests["log.jsonl"] = f"{log.stat().st_size} {bytes_digest(log.read_bytes())}"
+        if self.has("model.json"):
+            digests["model.json"] = content_digest(self.read_json("model.json"))
+        return digests
+
+    def _stored_digests(self) -> dict[str, str]:
+        """Return the digests of other files in the weights or in the latest readable checkpoint; {} if unknown."""
+        for name in (WEIGHTS, CHECKPOINT, PREVIOUS):
+            if self.has(name):
+                with suppress(UserError):
+                    return self.read_metadata(name).get("files", {})
+        return {}
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors and the metadata of a file; raise if they have changed since they were written.
@@ -178,10 +206,18 @@ class RunFolder:
             raise
 
     def logs(self) -> list[dict[str, Any]]:
-        """Return all complete records; an incomplete last line is ignored."""
+        """Return all complete records; an incomplete last line is ignored.
+
+        Raise if the records up to the weights or to the latest checkpoint have changed since these were written. A log
+        that was removed is empty.
+        """
+        size, _, digest = self._stored_digests().get("log.jsonl", "").partition(" ")
         path, records = self.path / "log.jsonl", []
         with self._reading("log.jsonl"):
-            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            content = path.read_bytes() if path.exists() else b""
+            if digest and path.exists() and bytes_digest(content[: int(size)]) != digest:
+                raise ValueError(f"{_CHANGED}; restore it, or remove it to continue without its records")
+            lines = content.decode().splitlines(keepends=True)
             for number, line in enumerate(lines, start=1):
                 if line.endswith("\n"):
                     records.append(_parse_record(line, number))

@@ -15,7 +15,8 @@ from unweave.runs.schema import check_fields
 
 _MAX_HEADER = 100_000_000  # bytes, the limit of safetensors
 _NUMBERS = ("stage", "step", "steps", "first_step")  # metadata that are integers, as text
-_TYPES = {"digest": str, "identity": dict[str, Any], "versions": dict[str, str], **dict.fromkeys(_NUMBERS, str)}
+_TYPES = {"digest": str, "identity": dict[str, Any], **dict.fromkeys(_NUMBERS, str)}
+_TYPES |= dict.fromkeys(("files", "versions"), dict[str, str])
 
 
 def pack(tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> bytes:
@@ -63,10 +64,19 @@ def _parse_header(header: bytes) -> dict[str, Any]:
     return metadata
 
 
+def bytes_digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def content_digest(content: Any) -> str:
+    """Return the digest of what a JSON file contains, whatever the order of its keys."""
+    return bytes_digest(json.dumps(content, sort_keys=True).encode())
+
+
 def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> str:
     """Return a SHA-256 of names, types, shapes and values of the tensors, and of the metadata."""
     about = {name: value for name, value in metadata.items() if name != "digest"}
-    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    digest = hashlib.sha256(content_digest(about).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)

@@ -10,6 +10,7 @@ from unweave.config import RunConfig, read_config
 from unweave.config.identity import complete_settings
 from unweave.contract import Method, stages
 from unweave.data.metadata import dataset_metadata
+from unweave.data.used_labels import FILE as LABELS
 from unweave.data.used_labels import store_used_labels
 from unweave.errors import UserError, UserNotice, invalid
 from unweave.model import check_unchanged, checkpoint_step
@@ -35,8 +36,7 @@ def open_folders(runs: Sequence[Run], check_signals: Callable[[], None]) -> Iter
         for run in existing:
             _hold(run.folder.locked(), locks, next(free))
         for run in existing:
-            repair_checkpoint(run.folder)
-            _store_steps(run)
+            _prepare_folder(run)
         for run in new:
             info = dataset_metadata(run.data, run.supervision, run.config.seed)
             labels = partial(store_used_labels, data=run.data, supervision=run.supervision, seed=run.config.seed)
@@ -108,6 +108,18 @@ def _describe_writer(metadata: Mapping[str, Any]) -> str:
 
 def _is_complete(run: Run) -> bool:
     return run.folder.finished and read_config(run.folder).steps == run.config.steps
+
+
+def _prepare_folder(run: Run) -> None:
+    """Bring the folder of an existing run into the state from which it is continued."""
+    if has_checkpoint(run.folder):
+        repair_checkpoint(run.folder)
+    else:  # its configuration may have been changed since the folder was created
+        run.folder.write_json("model.json", dataset_metadata(run.data, run.supervision, run.config.seed))
+        run.folder.remove(LABELS)
+        store_used_labels(run.folder, run.data, run.supervision, run.config.seed)
+    run.folder.logs()  # raises if it is damaged
+    _store_steps(run)
 
 
 def _store_steps(run: Run) -> None:

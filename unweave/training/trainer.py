@@ -82,6 +82,7 @@ def _load_finished(run: Run, meter: ProgressMeter) -> TrainedModel:
     """Load a run that needs no training: it belongs to no fleet."""
     meter.done += _total_steps(run)
     meter.close(1, 0)
+    run.folder.logs()  # raises if it is damaged
     return load(run.folder.path, device=run.config.device, method=run.cls, data=run.data)
 
 
