@@ -57,6 +57,21 @@ def test_paths_exist(page):
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize("page", RUNNABLE)
+def test_named_tests_exist(page):
+    """Tests named in a page exist, such as `data/test_views.py::test_a_view_of_a_view`; paths are below tests/."""
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", read(page))
+    files = {path: (ROOT / "tests" / path).read_text() for path, _ in named if (ROOT / "tests" / path).exists()}
+    assert [f"{path}::{name}" for path, name in named if f"def {name}(" not in files.get(path, "")] == []
+
+
+def test_every_guarantee_names_a_test():
+    rows = [line for line in read("docs/guide/guarantees.md").splitlines() if line.startswith("| ")]
+    statements = [row for row in rows if not row.startswith(("| statement", "| ---"))]
+    assert len(statements) > 20
+    assert [row[:60] for row in statements if not re.search(r"`[\w/]+\.py::\w+`", row)] == []
+
+
 def anchors(path):
     """Return the anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", CODE.sub("", path.read_text()), flags=re.MULTILINE)

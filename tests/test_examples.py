@@ -38,7 +38,7 @@ def test_pairs_and_groups(tmp_path, monkeypatch, capsys):
         for method in methods:
             lines = [line for line in output.splitlines() if line.startswith(f"{method}:")]
             assert [line.split()[-2] for line in lines] == parts
-    assert len(list((folder / "runs").iterdir())) == 12
+    assert len(list((folder / "runs").glob("*/config.json"))) == 12
     assert len(list((folder / "images").glob("*.png"))) == 60
 
 

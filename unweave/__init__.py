@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from unweave.integrations.sklearn import Unweaver
     from unweave.model import Diverged, TrainedModel, load
     from unweave.model import TrainedModel as Trained
-    from unweave.training.sweep import expand, fit
+    from unweave.training.sweep import expand, fit, resume_all
     from unweave.training.train import resume, train
 else:
     _NAMES = {
@@ -34,7 +34,7 @@ else:
         "evaluation.classification": "class_error predict",
         "integrations.sklearn": "Unweaver",
         "model": "Diverged TrainedModel load",
-        "training.sweep": "expand fit",
+        "training.sweep": "expand fit resume_all",
         "training.train": "resume train",
     }
     _SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()}
@@ -80,6 +80,7 @@ __all__ = [
     "normal",
     "predict",
     "resume",
+    "resume_all",
     "score_runs",
     "train",
     "uniform",

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unweave.config import RunConfig, read_config
 from unweave.config.devices import find_device
+from unweave.config.identity import check_identity
 from unweave.config.model_size import check_model_size
 from unweave.contract import Method, Representation, stages
 from unweave.data import USER_DATASETS, Dataset, load_data
@@ -24,6 +25,7 @@ from unweave.data.user.input_images import input_preprocessing
 from unweave.errors import UserError, check_choice, invalid
 from unweave.methods import METHODS, construct
 from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, damaged
+from unweave.runs.checkpoints import has_checkpoint, read_checkpoint
 
 _ROUNDING = 1e-3  # floats may exceed 0..1 by this much
 _OTHER_DATA = ", or give data= (--data on the command line) to use other data deliberately"
@@ -119,6 +121,7 @@ def load(
         check_choice("method", config.method, METHODS, context=f"run '{path}'")
         method = METHODS[config.method]
     weights, metadata = load_weights(folder)
+    check_unchanged(folder, config, method, metadata)
     if data is not None:
         data, info = load_data(data), _dataset_metadata(folder)
         if info is not None and tuple(info.shape) != tuple(data.shape):
@@ -132,6 +135,21 @@ def load(
         first = str(error).splitlines()[0]
         raise damaged(path, f"its weights do not fit its config.json ({first})") from error
     return TrainedModel(folder, config, model.to(device).eval(), data.to(device))
+
+
+def check_unchanged(folder: RunFolder, config: RunConfig, method: type[Method], metadata: Mapping[str, Any]) -> None:
+    """Raise if the configuration is not that of the training; `metadata` are those of the weights or checkpoint.
+
+    The steps of an unfinished run of one stage may be more than when its checkpoint was written: it is extended.
+    """
+    final, count = folder.finished, len(stages(method))
+    if int(metadata.get("stage", 0)) >= count:
+        raise damaged(
+            folder.path, f"its weights are of stage {int(metadata['stage']) + 1}, but '{config.method}' has {count}"
+        )
+    file = WEIGHTS if final else CHECKPOINT
+    extended = count == 1 and not final
+    check_identity(folder.path, config, method, metadata.get("identity"), file, extended=extended)
 
 
 def relocated_data(path: str | Path, data: Path | None, factors: Path | None) -> Dataset | None:
@@ -148,11 +166,18 @@ def relocated_data(path: str | Path, data: Path | None, factors: Path | None) ->
     return load_data(config.data, **{**config.data_options, **moved})
 
 
-def load_training_data(folder: RunFolder, hint: str = _OTHER_DATA) -> Dataset:
-    """Read the data a run was trained on; raise if they have changed since."""
-    config = read_config(folder)
+def load_training_data(folder: RunFolder, hint: str = _OTHER_DATA, config: RunConfig | None = None) -> Dataset:
+    """Read the data a run was trained on; raise if they have changed since.
+
+    `config` is the configuration of the run if it has no folder yet.
+    """
+    config = config or read_config(folder)
     if config.data in (*USER_DATASETS, *FILES):
         _check_files(folder.path, config.data_options)
+    if config.data in USER_DATASETS and "path" not in config.data_options:
+        again = "pass them as data= to load or resume, or repeat the call of fit with resume=True"
+        message = f"run '{folder.path}' was trained on arrays in memory, which are not stored; {again}"
+        raise UserError(message, argument="data", value=config.data, accepted="the same arrays")
     data = load_data(config.data, **config.data_options)
     check_data(folder, config, data, hint)
     return data
@@ -172,10 +197,10 @@ def check_data(folder: RunFolder, config: RunConfig, data: Dataset, hint: str = 
 
 def data_change(folder: RunFolder, config: RunConfig, data: Dataset) -> str:
     """Return how these data differ from those that the run was trained on, "" if no difference is known."""
-    if config.data_digest:
-        sampled, then = is_sampled(config.data_digest), digest_size(config.data_digest)
+    if stored := str(config.data_digest or ""):
+        sampled, then = is_sampled(stored), digest_size(stored)
         now = data.digest if is_sampled(data.digest) == sampled else data.compute_digest(sampled)
-        parts = changed_parts(config.data_digest, now)
+        parts = changed_parts(stored, now)
     else:
         info = _dataset_metadata(folder)
         then = data.size if info is None else info.size
@@ -228,15 +253,20 @@ def checkpoint_step(folder: RunFolder) -> int:
     """Return the step of the current stage at which the weights in the folder were saved."""
     if folder.finished:
         return read_config(folder).steps
-    return int(folder.read(CHECKPOINT)[0]["step"]) if folder.has(CHECKPOINT) else 0
+    return int(read_checkpoint(folder)[0]["step"]) if has_checkpoint(folder) else 0
 
 
-def load_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, str]]:
+def load_weights(folder: RunFolder) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the weights of a run, final or of its last checkpoint, and the metadata of their file."""
     if folder.finished:
         return folder.read(WEIGHTS)
-    if not folder.has(CHECKPOINT):
+    if not has_checkpoint(folder):
         accepted = f"a run with weights; continue it with: unweave train --resume {shlex.quote(str(folder.path))}"
         raise invalid("run", str(folder.path), accepted)
-    stored, metadata = folder.read(CHECKPOINT)
+    try:
+        stored, metadata = read_checkpoint(folder)
+    except UserError:
+        if folder.finished:  # meanwhile, and the checkpoint was removed
+            return folder.read(WEIGHTS)
+        raise
     return {n.split("/", 1)[1]: t for n, t in stored.items() if n.startswith(("params/", "buffers/"))}, metadata

@@ -268,7 +268,7 @@ def test_a_full_disk_later_keeps_what_was_saved(tmp_path, capsys, monkeypatch):
     assert "No space left" in err
     assert err.strip().splitlines()[-1].startswith("error: ")
     left = {".lock", "config.json", "model.json", "log.jsonl", "checkpoint.safetensors", "time.json"}
-    assert {p.name for p in (tmp_path / "r").iterdir()} == left
+    assert {p.name for p in (tmp_path / "r").iterdir()} == left | {"checkpoint.previous.safetensors"}
     uw.resume(tmp_path / "r")
     assert (tmp_path / "r" / "weights.safetensors").exists()
 
@@ -300,3 +300,9 @@ def test_report_opens_the_page(run, tmp_path, capsys, monkeypatch, answer):
     assert code == 0 and err == "" and asked == [page.resolve().as_uri()]
     out = " ".join(out.split())
     assert "my page.html" in out and ("no browser" in out) == (answer is not True)
+
+
+def test_no_command_prints_markup():
+    """Consoles print square brackets as they are; styles are given by `bold` and `Text`."""
+    for path in Path(app.__file__).parent.glob("*.py"):
+        assert not re.findall(r"\[/?(?:bold|dim|red|yellow|green)\]|rich\.markup", path.read_text()), path

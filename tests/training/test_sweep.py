@@ -29,6 +29,11 @@ def weights(path):
     return RunFolder(path).read("weights.safetensors")[0]
 
 
+def folders(root):
+    """Return the run folders of a sweep, beside which its manifest is stored."""
+    return sorted(path for path in root.iterdir() if path.is_dir())
+
+
 def distance(one, other):
     top = sum((one[n].double() - other[n].double()).square().sum() for n in one)
     return float((top / sum(t.double().square().sum() for t in other.values())).sqrt())
@@ -43,7 +48,7 @@ def test_a_grid_is_every_combination_with_every_seed():
 def test_each_run_of_a_fleet_writes_the_folder_of_a_single_run(tmp_path, strategy):
     grid = expand({"beta": [1.0, 8.0]}, [0, 1])
     done = fit([{**QUICK, **run} for run in grid], out=tmp_path / "fleet", strategy=strategy)
-    names = sorted(p.name for p in (tmp_path / "fleet").iterdir())
+    names = [p.name for p in folders(tmp_path / "fleet")]
     assert names == sorted(f"beta_vae-rooms-beta{b}-seed{s}" for b in (1.0, 8.0) for s in (0, 1))
     for run, trained in zip(grid, done, strict=True):
         alone = uw.train(**QUICK, **run, out=tmp_path / f"alone-{strategy}-{run['beta']}-{run['seed']}")
@@ -144,11 +149,11 @@ def test_a_killed_fleet_ends_in_the_same_weights(tmp_path, written):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not any(RunFolder(p).finished for p in (tmp_path / "killed").iterdir())
-    before = {p.name: RunFolder(p).training_time.get("seconds", 0.0) for p in (tmp_path / "killed").iterdir()}
+    assert not any(RunFolder(p).finished for p in folders(tmp_path / "killed"))
+    before = {p.name: RunFolder(p).training_time.get("seconds", 0.0) for p in folders(tmp_path / "killed")}
     assert written != "time.json" or any(before.values())
     fit(runs, out=tmp_path / "killed", strategy="batched", resume=True)
-    for path in sorted((tmp_path / "whole").iterdir()):
+    for path in folders(tmp_path / "whole"):
         other = tmp_path / "killed" / path.name
         assert (path / "weights.safetensors").read_bytes() == (other / "weights.safetensors").read_bytes()
         assert (path / "log.jsonl").read_text() == (other / "log.jsonl").read_text()
@@ -183,8 +188,13 @@ def test_the_time_of_an_interrupted_run_adds_up(tmp_path, monkeypatch):
 
 
 def test_data_is_on_its_device_before_a_fleet_is_measured(tmp_path, monkeypatch):
-    """Going on with runs, nothing has moved it there yet."""
-    fit([QUICK], out=tmp_path)
+    """When runs are resumed, nothing has moved it there yet."""
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit([QUICK], out=tmp_path, observe=stop)
     data, order = uw.load_data("rooms(size=8)"), []
     monkeypatch.setattr(type(data), "to", lambda self, device: order.append("data") or self)
     monkeypatch.setattr(trainer, "split_to_fit", lambda cohort, *_: order.append("split") or [cohort])

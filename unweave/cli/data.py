@@ -67,7 +67,6 @@ def inspect_(
     """Describe and draw the data, how they are preprocessed, and each file that cannot be used."""
     from unweave.data import load_data
     from unweave.data.user.inspection import describe
-    from unweave.data.user.wording import printable
     from unweave.report.contact_sheet import save_sheets
 
     given = dict(factors=factors, groups=groups, size=size, fit=fit, channels=channels)
@@ -78,11 +77,11 @@ def inspect_(
         out_console.print(bold(section.heading))
         _print_rows(section.rows)
     out_console.print(bold("Drawn"))
-    _print_rows([(printable(str(file)),) for file in made])
+    _print_rows([(str(file),) for file in made])
     words = ["unweave", "train", "ml_vae" if groups else "beta_vae", "--data", path]
     words += [word for name, value in options.items() for word in (f"--{name}", str(value))]
     out_console.print(bold("Train on it"))
-    _print_rows([(" ".join(map(shell_quote, map(printable, words))),)])
+    _print_rows([(" ".join(map(shell_quote, words)),)])
 
 
 def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:

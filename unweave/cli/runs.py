@@ -40,6 +40,7 @@ def evaluate(
     from unweave.evaluation.evaluate import evaluate as score
     from unweave.evaluation.evaluate import evaluate_npz
     from unweave.report.charts.heatmap import score_rows, write_scores
+    from unweave.runs import RunFolder
 
     device, chosen = find_device(device), _parse_metrics(metrics)
     options: dict[str, Any] = {"metrics": chosen, "resamples": resamples, "seed": seed, "device": device}
@@ -55,6 +56,8 @@ def evaluate(
         if count is not None and count < 2:
             raise invalid("rows", rows, "an integer >= 2, or all")
         run = _open_run(source, data, factors, device)
+        if out is None and not RunFolder(source).writable:
+            raise invalid("out", None, "given, because the run folder is read-only", context=f"run '{source}'")
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
@@ -67,7 +70,7 @@ def evaluate(
     out_console.print(table)
     for name, why in result.skipped.items():
         out_console.print(f"{name} is left out: {why}.", style="dim")
-    out_console.print(bold(folder) + ": scores.json and heatmap.png.")
+    out_console.print(bold(folder) + f": scores.json{' and heatmap.png' * bool(result.information.size)}.")
 
 
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
@@ -113,11 +116,11 @@ def report(
     from unweave.evaluation.compare import find_runs, open_runs
     from unweave.model import load_weights
     from unweave.report import report as write_report
-    from unweave.runs import CHECKPOINT, WEIGHTS
+    from unweave.runs.checkpoints import has_checkpoint
 
     device = find_device(device)
     for folder in _named_runs(runs):
-        if not folder.has(WEIGHTS) and not folder.has(CHECKPOINT):
+        if not folder.finished and not has_checkpoint(folder):
             load_weights(folder)  # raises
     opened_runs = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device))
     made = write_report(opened_runs, out, device=device)
@@ -162,7 +165,6 @@ def compare(
     opened = open_runs(find_runs(runs), load_finished)
     frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
     check_scored(frame)
-    out.mkdir(parents=True, exist_ok=True)
     show(frame, out)
 
 
@@ -224,8 +226,9 @@ def predict(
     device = find_device(device)
     chosen = images[0] if images and len(images) == 1 else images or None  # a single name may be that of a data set
     frame = classes_of(run if images else _open_run(run, data, factors, device), chosen, device=device)
-    content = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "backslashreplace")  # names of any bytes
-    write_files(out, {out: content})
+    text = frame.to_csv(index=False, float_format="%.4f").encode("utf-8", "surrogateescape")
+    content = text.decode("utf-8", "backslashreplace")  # names of files may be any bytes
+    write_files(out, {out: content.encode()})
     for line in accuracy_lines(frame):
         out_console.print(line)
     out_console.print(bold(out) + f": classes of {len(frame)} observations.")

@@ -60,6 +60,8 @@ def run(
     from unweave.cli.progress import same_command_resumes, sweep_progress_observer
     from unweave.cli.sweep import read_seeds
     from unweave.config.devices import find_device
+    from unweave.studies.scoring import scores_lock
+    from unweave.studies.table import read_scores
     from unweave.studies.work import run_study, select_runs
 
     study = _study(name)
@@ -84,7 +86,8 @@ def run(
     if trained < len(chosen):
         out_console.print(f"Stopped with {trained} of {len(chosen)} runs trained; the same command continues.")
     if frame is not None:
-        show(study, frame, root)
+        with scores_lock(root):  # another process may add rows to the tables
+            show(study, read_scores(study, [root]), root)
 
 
 @app.command()
@@ -124,7 +127,6 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     from unweave.report.charts.strips import StripRow
     from unweave.report.formatting import short_title
     from unweave.report.pages.study import study_page
-    from unweave.runs import write_atomic
     from unweave.studies.sheet import TIME, markdown, short_rows, strips, text_tables
     from unweave.studies.table import long_table
 
@@ -136,11 +138,9 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
         out_console.print(_rich(tables["comparison_headers"][:-1], rows, "compared with published numbers"))
     for note in tables["notes"]:
         out_console.print(note, style="dim")
-    root.mkdir(parents=True, exist_ok=True)
-    write_atomic(root / "table.csv", long_table(study, frame).to_csv(index=False).encode())
-    write_atomic(root / "table.md", markdown(tables).encode())
+    texts = {"table.csv": long_table(study, frame).to_csv(index=False), "table.md": markdown(tables)}
     plots = {score: [StripRow(*row) for row in rows] for score, rows in strips(study, frame).items()}
-    study_page(tables, plots, root / "table.html")
+    study_page(tables, plots, root / "table.html", {root / name: text.encode() for name, text in texts.items()})
     out_console.print(bold(root) + ": table.csv, table.md and " + bold("table.html") + "; open it in a browser.")
 
 

@@ -69,6 +69,7 @@ def sweep(
 ) -> None:
     """Train every combination, then score and compare."""
     from unweave.cli.progress import sweep_progress_observer
+    from unweave.runs.manifest import is_empty
     from unweave.training.build import find_method
     from unweave.training.sweep import expand, fit
 
@@ -79,7 +80,7 @@ def sweep(
     runs = [{"method": name, "data": data, **options, **run} for name in methods for run in grid]
     label = data if isinstance(data, str) else data.name
     root = out or Path("runs") / "-".join([*methods, label.split("(")[0], "sweep"])
-    if root.exists():
+    if root.exists() and not is_empty(root):
         raise invalid("out", str(root), "a new folder", hint=f"continue an existing one with --resume {root}")
     with sweep_progress_observer(quiet) as observe:
         done = fit(runs, out=root, strategy=strategy, observe=observe)
@@ -93,12 +94,13 @@ def resume_sweep(root: Path, *, strategy: str, device: str | None, steps: int | 
     from unweave.training.sweep import resume_all
 
     with same_command_resumes(), sweep_progress_observer(quiet) as observe:
-        done = resume_all(find_runs([root]), strategy=strategy, device=device, steps=steps, observe=observe)
-    score_and_show(done, root)
+        done = resume_all(root, strategy=strategy, device=device, steps=steps, observe=observe)
+    folders = {run.folder.path for run in done}
+    score_and_show([*done, *(path for path in find_runs([root]) if path not in folders)], root)
 
 
 def score_and_show(done: Sequence[Any], root: Path) -> None:
-    """Score all runs; print the scores and write the table and the page."""
+    """Score all runs, as `fit` returns them or as paths; print the scores and write the table and the page."""
     from unweave.evaluation.compare import score_runs
 
     device = next((run.config.device for run in done if hasattr(run, "method")), None)
@@ -121,7 +123,6 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     """Print the summary; write all runs to scores.csv and the page to compare.html."""
     from unweave.report.pages.sweep import compare_page
     from unweave.report.sweep_summary import check_frame
-    from unweave.runs import write_atomic
 
     for heading, table in _summary_tables(check_frame(frame)):
         if heading:
@@ -130,8 +131,8 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     for _, row in frame[frame["diverged"].notna()].iterrows():
         message = f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip."
         out_console.print(message, style="yellow")
-    write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
-    made = compare_page(frame, root / "compare.html", title=root.name)
+    table_file = {root / "scores.csv": frame.to_csv(index=False).encode()}
+    made = compare_page(frame, root / "compare.html", title=root.name, beside=table_file)
     runs = f"{len(frame)} run{'s' * (len(frame) != 1)}"
     out_console.print(bold(root) + f": {runs}, scores.csv and " + bold(made.name) + "; open it in a browser.")
 

@@ -301,17 +301,26 @@ def train_parameters(command_line: bool = False) -> list[inspect.Parameter]:
 
 def read_config(folder: RunFolder) -> RunConfig:
     """Return the configuration in a run folder, of any version; raise if it is damaged."""
-    from unweave.config.migrate import migrate
+    return parse_config(folder.read_json("config.json"), folder)
 
-    stored = folder.read_json("config.json")
+
+def parse_config(stored: Any, folder: RunFolder) -> RunConfig:
+    """Return a configuration that was stored for a run, by any version; raise if it is damaged."""
+    from unweave.config.migrate import migrate
+    from unweave.config.schema import check_types
+    from unweave.runs import damaged
+
     if isinstance(stored, dict) and isinstance(stored.get("format", 1), int) and stored.get("format", 1) > FORMAT:
         hint = f"a newer version of unweave wrote format {stored['format']}"
         raise invalid("run", str(folder.path), f"of format {FORMAT} or older", hint=hint)
     try:
-        return RunConfig.from_json(migrate(stored))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        message = f"run '{folder.path}' is damaged: config.json does not describe a run"
-        raise UserError(message, argument="run", value=str(folder.path)) from error
+        config = RunConfig.from_json(migrate(stored))
+        check_types(config)
+    except (ValueError, OverflowError) as error:
+        raise damaged(folder.path, f"in config.json, {error}") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise damaged(folder.path, "config.json does not describe a run") from error
+    return config
 
 
 def _without_fingerprint(config: dict[str, Any]) -> dict[str, Any]:

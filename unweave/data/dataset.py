@@ -127,7 +127,7 @@ class Dataset(nn.Module):
 
     def _once(self, compute: Callable[[bool | None], Hash], sampled: bool | None) -> Hash:
         known: dict[object, Hash] = self.__dict__.setdefault("_hashes", {})
-        key = (compute.__name__, sampled, *map(tensor_version, self.buffers()))
+        key = compute.__name__, sampled, sum(map(tensor_version, self.buffers()))
         if key not in known:
             known[key] = compute(sampled)
         return known[key]
@@ -198,6 +198,16 @@ def keep_on_host_if_too_large(data: Any, device: torch.device) -> None:
 def all_indices(data: Dataset) -> Tensor:
     """Indices of all observations, on the device of the data."""
     return torch.arange(data.size, device=data_device(data))
+
+
+def without_repetitions(data: Dataset, index_N: Tensor) -> Tensor:
+    """Return these indices without those of an original observation that occurs earlier, in the same order.
+
+    Training and test observations are drawn from them, so that no original observation is in both.
+    """
+    origin_N = data.origin_index(index_N).cpu().numpy()
+    first = np.sort(np.unique(origin_N, return_index=True)[1])
+    return index_N[torch.from_numpy(first).to(index_N.device)]
 
 
 def data_device(data: Dataset) -> torch.device:

@@ -11,6 +11,15 @@ from unweave.data.supervision.kind import Supervision
 from unweave.data.supervision.label_mapping import LabelMapping, label_mappings
 from unweave.data.user.image_io import Preprocessing
 from unweave.errors import UserError
+from unweave.runs.schema import check_fields
+
+_LABELS = {
+    "factor": str,
+    "size": int,
+    "values": list[str | float],
+    "classes": list[int],
+    "spans": list[tuple[float, float]],
+}
 
 
 class DatasetMetadata(Dataset):
@@ -21,6 +30,7 @@ class DatasetMetadata(Dataset):
 
     def __init__(self, name: str, options: dict[str, object], stored: Mapping[str, Any]) -> None:
         super().__init__()
+        _check(stored)
         self.name, self.options = name, options
         info: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in stored["data"].items()}
         self.data_info = DataInfo(**info)
@@ -35,6 +45,17 @@ class DatasetMetadata(Dataset):
     def images(self, index_B: Tensor) -> Tensor:
         message = f"data {self.name!r} were not read, only the model of the run; load the run with its data"
         raise UserError(message, argument="data", value=self.name, accepted="the data of the run")
+
+
+def _check(stored: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless a description, read from JSON, has values of the right types."""
+    check_fields(stored, {"data": dict, "pictures": dict | None, "labels": list[dict]}, required=True)
+    check_fields(stored["data"], DataInfo)
+    check_fields(stored["pictures"] or {}, Preprocessing)
+    if min(*stored["data"]["shape"], stored["data"]["size"]) < 1:
+        raise ValueError("shape and size must be at least 1")
+    for mapping in stored["labels"]:
+        check_fields(mapping, _LABELS, required=True)
 
 
 def _preprocessing(stored: Mapping[str, Any] | None) -> Preprocessing | None:

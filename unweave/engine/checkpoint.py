@@ -1,12 +1,12 @@
 """The training state in a run folder, with the log record that was unfinished when it was saved."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from unweave.engine.program import State
-from unweave.errors import UserError
-from unweave.runs import CHECKPOINT, RunFolder
+from unweave.runs import CHECKPOINT, RunFolder, damaged
+from unweave.runs.checkpoints import keep_previous_checkpoint, read_checkpoint
 
 
 class OpenRecord(NamedTuple):
@@ -16,12 +16,14 @@ class OpenRecord(NamedTuple):
     first_step: int
 
 
-def save_state(folder: RunFolder, state: State, stage: int, record: OpenRecord | None = None) -> None:
-    tensors, metadata = dict(state.tensors()), {"stage": str(stage)}
+def save_state(folder: RunFolder, state: State, stage: int, record: OpenRecord | None = None, **metadata: Any) -> None:
+    """Write a checkpoint with further metadata, and keep the one before it."""
+    tensors, about = dict(state.tensors()), {"stage": str(stage), **metadata}
     if record is not None:
         tensors |= {f"sums/{name}": total for name, total in record.sums.items()}
-        metadata["first_step"] = str(record.first_step)
-    folder.save(CHECKPOINT, tensors, **metadata)
+        about["first_step"] = str(record.first_step)
+    keep_previous_checkpoint(folder)
+    folder.save(CHECKPOINT, tensors, **about)
 
 
 def saved_stage(folder: RunFolder) -> int | None:
@@ -31,10 +33,10 @@ def saved_stage(folder: RunFolder) -> int | None:
 
 def restore_state(folder: RunFolder, state: State) -> OpenRecord | None:
     """Fill `state`, in place, with the stored one; return the unfinished log record, if any."""
-    stored, metadata = folder.read(CHECKPOINT)
+    stored, metadata = read_checkpoint(folder)
     for name, tensor in state.tensors():
         if name not in stored or stored[name].shape != tensor.shape:
-            raise UserError(f"run '{folder.path}' is damaged: {CHECKPOINT} does not fit its config.json ({name})")
+            raise damaged(folder.path, f"{CHECKPOINT} does not fit its config.json ({name})")
         tensor.copy_(stored[name])
     if "first_step" not in metadata:
         return None

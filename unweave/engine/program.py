@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -81,6 +81,27 @@ class State(NamedTuple):
             mean = [next(values) for _ in own.mean]
             moments[player] = own._replace(updates=updates, mean=mean, square=[next(values) for _ in own.square])
         return State(params, buffers, moments, step)
+
+    def finite(self, unchecked: Collection[str] = (), axis: int = 0) -> dict[str, Tensor]:
+        """Return for each quantity whether it is finite: norms of the weights, buffers, and moments.
+
+        A weight can be finite and so large that the next step overflows. Quantities named in `unchecked` are left out.
+        With axis=1 the tensors and the results have a leading replica axis.
+        """
+        found = {}
+        for name, tensor in self.tensors():
+            values = tensor.reshape(*tensor.shape[:axis], -1)
+            if name.startswith("params/"):
+                found[f"the norm of {name.removeprefix('params/')}"] = values.norm(dim=-1).isfinite()
+            elif tensor.is_floating_point() and name not in unchecked:
+                found[name] = values.isfinite().all(-1)
+        return found
+
+    def not_finite(self, unchecked: Collection[str] = ()) -> str:
+        """Return the name of a quantity that is not finite, or ""."""
+        finite = self.finite(unchecked)
+        flags = torch.stack(list(finite.values())).tolist()
+        return next((name for name, is_finite in zip(finite, flags, strict=True) if not is_finite), "")
 
     def clone(self) -> State:
         return self.filled(t.clone() for _, t in self.tensors())

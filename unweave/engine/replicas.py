@@ -135,6 +135,11 @@ class BatchedFleet:
         state = self.engine.state
         return [state.filled(t[k] for _, t in state.tensors()) for k in range(self.replicas)]
 
+    def finite(self, unchecked: Collection[str]) -> list[bool]:
+        """Return for each replica whether its state is finite, apart from the quantities of these names."""
+        finite = self.engine.state.finite(unchecked, axis=1)
+        return torch.stack(list(finite.values())).all(0).tolist()[: self.replicas]
+
     def sums(self, k: int) -> dict[str, Tensor]:
         return {name: total[k] for name, total in self.engine.sums.items()}
 
@@ -184,6 +189,9 @@ class LoopFleet:
 
     def states(self) -> list[State]:
         return [engine.state for engine in self.engines]
+
+    def finite(self, unchecked: Collection[str]) -> list[bool]:
+        return [not engine.state.not_finite(unchecked) for engine in self.engines]
 
     def sums(self, k: int) -> dict[str, Tensor]:
         return self.engines[k].sums

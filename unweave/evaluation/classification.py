@@ -5,7 +5,7 @@ Shape letters: N observations, B batch, Y classes.
 
 from __future__ import annotations
 
-import json
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,15 +18,18 @@ from unweave.data import DATASETS, Dataset, load_data
 from unweave.data.metadata import DatasetMetadata
 from unweave.data.supervision import label_mapping
 from unweave.data.supervision.label_mapping import LabelMapping, format_value
+from unweave.data.used_labels import UsedLabels, digests_of, read_used_labels, used_labels
 from unweave.data.user.input_images import SUFFIXES, image_files, read_images
-from unweave.errors import UserError, invalid
+from unweave.errors import UserError, UserNotice, invalid
 from unweave.evaluation.codes import sample_indices
-from unweave.model import TrainedModel, load
+from unweave.model import TrainedModel, load, load_training_data
+from unweave.nn.batch_size import images_per_call
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BATCH = 512
+BATCH = 512  # images in one call of the classifier, if they fit into memory
+_UNKNOWN = "which observations were labelled in training is not known, because the run does not store it"
 Classify = Callable[[Tensor], tuple[Tensor, ...]]
 
 
@@ -36,8 +39,8 @@ class Observations(NamedTuple):
     column: str  # "file" or "row"
     names: list[Any]
     images: Callable[[], Iterator[Tensor]]
-    data: Dataset | None
-    trained_on: bool  # True if this is the data set of the run
+    labelled: Callable[[], np.ndarray | None]  # see `_labelled`; to be called after all images were read
+    data: Dataset | None = None
 
 
 def label_mappings(trained: TrainedModel) -> list[LabelMapping]:
@@ -46,7 +49,7 @@ def label_mappings(trained: TrainedModel) -> list[LabelMapping]:
         return trained.data.label_mappings
     labelled = trained.supervision.labelled_set(trained.data, trained.config.seed)
     assert labelled is not None
-    return label_mapping.label_mappings(labelled, with_indices=True)
+    return label_mapping.label_mappings(labelled)
 
 
 def classifier(trained: TrainedModel) -> Classify:
@@ -69,9 +72,8 @@ def class_probabilities(classify: Classify, batches: Iterable[Tensor]) -> list[T
 
 def image_batches(trained: TrainedModel, data: Dataset) -> Iterator[Tensor]:
     """Yield all images in order, on the device of the model."""
-    device = next(trained.method.parameters()).device
-    for part in sample_indices(data, None, 0).split(BATCH):
-        yield data.images(part).to(device)
+    for part in sample_indices(data, None, 0).split(_batch(trained)):
+        yield data.images(part).to(_device(trained))
 
 
 # --- predictions and error rates --------------------------------------------------------------------------------------
@@ -80,20 +82,28 @@ def image_batches(trained: TrainedModel, data: Dataset) -> Iterator[Tensor]:
 def class_error(run: str | Path | TrainedModel, data: Any = None, *, device: str = "cpu") -> dict[str, float]:
     """Return the error rate of each factor on observations with a known class that was not used in training.
 
-    `data` is a data set or its name; None is the data set of the run.
+    `data` is a data set or its name; None is the data set of the run. Observations that were labelled in training are
+    left out, also if they are in other data; a notice says how many, or that they are not known.
     """
     trained = _load_if_path(run, data, device)
-    classify, (dataset, trained_on) = classifier(trained), _compatible_data(trained, data)
-    trained = trained._replace(data=dataset) if trained_on else trained
+    classify, dataset = classifier(trained), _compatible_data(trained, data)
     probabilities, errors = class_probabilities(classify, image_batches(trained, dataset)), {}
-    for mapping, probs_NY in zip(label_mappings(trained), probabilities, strict=True):
+    labelled_NL = _labelled(trained, dataset)
+    for number, (mapping, probs_NY) in enumerate(zip(label_mappings(trained), probabilities, strict=True)):
         true_N = true_classes(mapping, dataset)
-        counted_N = np.zeros(dataset.size, dtype=bool) if true_N is None else true_N >= 0
-        if trained_on:
-            counted_N &= ~_used_in_training(mapping, dataset.size)
+        known_N = np.zeros(dataset.size, dtype=bool) if true_N is None else true_N >= 0
+        counted_N = known_N if labelled_NL is None else known_N & ~labelled_NL[:, number]
         if true_N is None or not counted_N.any():
             accepted = f"a data set with labels of {mapping.factor} that were not used for training"
-            raise invalid("data", dataset.name, accepted)
+            hint = f"all {known_N.sum()} with a known class were labelled in training" if known_N.any() else ""
+            raise invalid("data", dataset.name, accepted, hint=hint)
+        if labelled_NL is None:
+            message = f"class_error: {mapping.factor}: {_UNKNOWN}"
+            warnings.warn(message, UserNotice, stacklevel=2)
+        elif data is not None and counted_N.sum() < known_N.sum():
+            left_out = f"{known_N.sum() - counted_N.sum():,} of {known_N.sum():,} observations"
+            message = f"class_error: {mapping.factor}: {left_out} were labelled in training and are left out"
+            warnings.warn(message, UserNotice, stacklevel=2)
         errors[mapping.factor] = float((probs_NY.argmax(1).numpy() != true_N)[counted_N].mean())
     return errors
 
@@ -103,51 +113,64 @@ def predict(run: str | Path | TrainedModel, data: Any = None, *, device: str = "
 
     `data` is a data set, its name or call text, or image files or folders; None is the data set of the run. The columns
     of each factor F are F and F_confidence; F_true if the data have labels; F_right, whether the label is in the
-    predicted class, if a class stands for several values; F_labelled, for the data set of the run: whether the label
-    was used in training.
+    predicted class, if a class stands for several values; F_labelled, whether a label of this observation (or of an
+    equal image) was used in training, unless that is not known.
     """
     import pandas as pd
 
     trained = _load_if_path(run, data, device)
     classify, observations = classifier(trained), _observations(trained, data)
-    if observations.trained_on and observations.data is not None:
-        trained = trained._replace(data=observations.data)
     probabilities, mappings = class_probabilities(classify, observations.images()), label_mappings(trained)
-    taken = {mapping.factor for mapping in mappings}
+    taken, labelled_NL = {mapping.factor for mapping in mappings}, observations.labelled()
     column = next(name for name in (observations.column, "picture", "observation", "_") if name not in taken)
-    table: dict[str, Any] = {column: observations.names}
-    for mapping, probs_NY in zip(mappings, probabilities, strict=True):
-        table |= _columns(probs_NY, mapping, observations)
+    is_file = observations.column == "file"  # names of files may be bytes that are not text, which need dtype object
+    table: dict[str, Any] = {column: pd.Series(observations.names, dtype=object if is_file else None)}
+    for number, (mapping, probs_NY) in enumerate(zip(mappings, probabilities, strict=True)):
+        table |= _columns(probs_NY, mapping, observations.data)
+        if labelled_NL is not None:
+            table[f"{mapping.factor}_labelled"] = labelled_NL[:, number]
     return pd.DataFrame(table)
 
 
-def _columns(probs_NY: Tensor, mapping: LabelMapping, observations: Observations) -> dict[str, Any]:
+def _columns(probs_NY: Tensor, mapping: LabelMapping, data: Dataset | None) -> dict[str, Any]:
     factor, (confidence_N, class_N) = mapping.factor, probs_NY.max(1)
     names = np.array([*mapping.names(), None], dtype=object)
     columns = {factor: names[class_N], f"{factor}_confidence": confidence_N.numpy()}
-    true_N = None if observations.data is None else true_classes(mapping, observations.data)
-    if observations.data is not None and true_N is not None and (true_N >= 0).any():
-        columns[f"{factor}_true"] = _true_values(mapping, observations.data) if mapping.many_to_one else names[true_N]
+    true_N = None if data is None else true_classes(mapping, data)
+    if data is not None and true_N is not None and (true_N >= 0).any():
+        columns[f"{factor}_true"] = _true_values(mapping, data) if mapping.many_to_one else names[true_N]
         if mapping.many_to_one:  # the name of the class differs from the value in the table
             columns[f"{factor}_right"] = np.where(true_N >= 0, class_N.numpy() == true_N, None)
-        if observations.trained_on:
-            columns[f"{factor}_labelled"] = _used_in_training(mapping, len(true_N))
     return columns
 
 
 def accuracy_lines(frame: pd.DataFrame) -> list[str]:
-    """Return the accuracy of each factor in a table of `predict`, separately for labels used in training."""
-    lines = []
-    for factor in [str(name) for name in frame if f"{name}_confidence" in frame and f"{name}_true" in frame]:
-        known = frame[f"{factor}_right" if f"{factor}_right" in frame else f"{factor}_true"].notna()
-        for used in (False, True):
-            rows = frame[known & (frame.get(f"{factor}_labelled", False) == used)]
-            if len(rows):
-                same = rows[factor] == rows[f"{factor}_true"]
-                percent = 100 * rows.get(f"{factor}_right", same).astype(bool).mean()
-                which = "labelled in training" if used else "with a known class, not labelled in training"
-                lines.append(f"{factor}: {percent:.2f} % correct of {len(rows)} observations {which}")
-    return lines
+    """Return the accuracy of each factor in a table of `predict`, separately for labels used in training.
+
+    Without known classes, return how many images were labelled in training.
+    """
+    factors = [str(name) for name in frame if f"{name}_confidence" in frame]
+    return [line for factor in factors for line in _accuracy_lines(frame, factor)]
+
+
+def _accuracy_lines(frame: pd.DataFrame, factor: str) -> list[str]:
+    labelled = frame.get(f"{factor}_labelled")
+    if f"{factor}_true" not in frame:
+        if labelled is None or not labelled.any():
+            return []
+        return [f"{factor}: {labelled.sum():,} of {len(frame):,} images are images that were labelled in training"]
+    known = frame[f"{factor}_right" if f"{factor}_right" in frame else f"{factor}_true"].notna()
+    if labelled is None:
+        return [f"{_accuracy(frame[known], factor)} with a known class; {_UNKNOWN}"]
+    new, used = frame[known & ~labelled], frame[known & labelled]
+    left_out = f" ({len(used)} labelled ones are left out)" if len(used) else ""
+    lines = [f"{_accuracy(new, factor)} with a known class, not labelled in training{left_out}"] if len(new) else []
+    return lines + ([f"{_accuracy(used, factor)} labelled in training"] if len(used) else [])
+
+
+def _accuracy(rows: pd.DataFrame, factor: str) -> str:
+    correct = rows.get(f"{factor}_right", rows[factor] == rows[f"{factor}_true"])
+    return f"{factor}: {100 * correct.astype(bool).mean():.2f} % correct of {len(rows)} observations"
 
 
 # --- classes and values of the data -----------------------------------------------------------------------------------
@@ -191,9 +214,28 @@ def _factor(data: Dataset, k: int) -> np.ndarray:
     return data.factors(sample_indices(data, None, 0))[:, k].cpu().numpy()
 
 
-def _used_in_training(mapping: LabelMapping, count: int) -> np.ndarray:
-    """Return which observations of the run's data set had a label that was used."""
-    return np.isin(np.arange(count), list(mapping.labelled_indices))
+# --- labels used in training ------------------------------------------------------------------------------------------
+
+
+def _labelled(trained: TrainedModel, data: Dataset) -> np.ndarray | None:
+    """Return which observations had a label of each factor in training [N, L]; None if that is not known."""
+    used = _used_labels(trained)
+    return None if used is None else used.find(data)
+
+
+def _used_labels(trained: TrainedModel) -> UsedLabels | None:
+    """Return the labelled observations of a run, as its folder stores them or as its data determine them."""
+    used = read_used_labels(trained.folder)
+    if used is not None:
+        return used
+    data = trained.data
+    if isinstance(data, DatasetMetadata):  # a run of an older version, or on rendered data
+        try:
+            data = load_training_data(trained.folder)
+        except UserError:
+            return None
+    labelled = trained._replace(data=data).supervision.labelled_set(data, trained.config.seed)
+    return None if labelled is None else used_labels(labelled)
 
 
 # --- what is classified -----------------------------------------------------------------------------------------------
@@ -204,28 +246,36 @@ def _load_if_path(run: str | Path | TrainedModel, data: Any, device: str) -> Tra
     return run if isinstance(run, TrainedModel) else load(run, device=device, with_data=data is None)
 
 
-def _compatible_data(trained: TrainedModel, data: Any) -> tuple[Dataset, bool]:
-    """Return the data on the device of the model, and whether they are the data of the run, which None stands for."""
+def _device(trained: TrainedModel) -> torch.device:
+    return next(trained.method.parameters()).device
+
+
+def _batch(trained: TrainedModel) -> int:
+    """Return the number of images in one call of the classifier."""
+    return images_per_call(classifier(trained), trained.data.shape, _device(trained), most=BATCH)
+
+
+def _compatible_data(trained: TrainedModel, data: Any) -> Dataset:
+    """Return the data on the device of the model; None stands for the data of the run."""
     if data is None and isinstance(trained.data, DatasetMetadata):
         message = f"run '{trained.folder.path}' was loaded without its data; pass data to classify"
         raise UserError(message, argument="data", accepted="a data set, or image files")
     dataset = trained.data if data is None else load_data(data)
     if dataset.shape != trained.data.shape:
         raise invalid("data", dataset.shape, f"data with images of shape {trained.data.shape}, as in training")
-    # In JSON, tuples and lists are equal.
-    calls = [json.dumps([d.name, d.options], sort_keys=True, default=str) for d in (dataset, trained.data)]
-    same = bool(dataset.options) and calls[0] == calls[1]
-    return dataset.to(next(trained.method.parameters()).device), dataset is trained.data or same
+    return dataset.to(_device(trained))
 
 
 def _observations(trained: TrainedModel, data: Any) -> Observations:
     if _are_image_paths(data):
         return _image_files(trained, data)
-    dataset, trained_on = _compatible_data(trained, data)
+    dataset = _compatible_data(trained, data)
     files = dataset.source_info.file_names
     names: list[Any] = list(files) or list(range(dataset.size))
     column = "file" if files else "row"
-    return Observations(column, names, lambda: image_batches(trained, dataset), dataset, trained_on)
+    return Observations(
+        column, names, lambda: image_batches(trained, dataset), lambda: _labelled(trained, dataset), dataset
+    )
 
 
 def _are_image_paths(data: Any) -> bool:
@@ -238,12 +288,17 @@ def _are_image_paths(data: Any) -> bool:
 
 
 def _image_files(trained: TrainedModel, paths: Any) -> Observations:
-    files = image_files(paths)
-    preprocessing, device = trained.preprocessing, next(trained.method.parameters()).device
+    files, batch, used = image_files(paths), _batch(trained), _used_labels(trained)
+    digests: list[np.ndarray] = []
 
     def images() -> Iterator[Tensor]:
-        for start in range(0, len(files), BATCH):
-            pixels = read_images(files[start : start + BATCH], preprocessing)
-            yield torch.as_tensor(pixels, dtype=torch.float32, device=device)
+        for start in range(0, len(files), batch):
+            arrays = read_images(files[start : start + batch], trained.preprocessing)
+            pixels = torch.as_tensor(arrays, dtype=torch.float32)
+            digests.append(digests_of(pixels))
+            yield pixels.to(_device(trained))
 
-    return Observations("file", [str(file) for file in files], images, None, False)
+    def labelled() -> np.ndarray | None:
+        return None if used is None else used.find_images(np.concatenate(digests))
+
+    return Observations("file", [str(file) for file in files], images, labelled)

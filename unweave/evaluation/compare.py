@@ -28,6 +28,7 @@ from unweave.evaluation.codes import (
 )
 from unweave.evaluation.evaluate import check_options, evaluate
 from unweave.evaluation.run_table import AnyRun, Unscored, error_text, run_table, unscored_notice
+from unweave.evaluation.stored_scores import read_scores
 from unweave.model import TrainedModel, load
 from unweave.nn.batch_size import bytes_per_item, call_bytes
 from unweave.nn.conv import conv_implementation
@@ -93,7 +94,8 @@ def _encode_group(group: Sequence[TrainedModel], num_samples: int | None, seed: 
     """Encode the same observations with all models of a group that have no stored codes."""
     data = group[0].data
     digests = [fingerprint(run.method, data, seed) for run in group]
-    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
+    writable = [k for k, run in enumerate(group) if run.folder.writable]
+    todo = [k for k in writable if load_codes(group[k].folder, digests[k], num_samples, data) is None]
     if not todo:
         return
     index = sample_indices(data, num_samples, seed)
@@ -186,17 +188,17 @@ def _stored_scores(
     run: TrainedModel, metrics: str | Sequence[str] | None, num_samples: int | None, seed: int
 ) -> dict[str, float] | None:
     """Return the stored scores of these metrics if all are stored and belong to the current codes."""
-    if metrics is None or isinstance(metrics, str) or not run.folder.has("scores.json"):
+    stored = read_scores(run.folder)
+    if metrics is None or isinstance(metrics, str) or not stored:
         return None
     try:
-        stored = run.folder.read_json("scores.json")
         scores = stored["scores"].items()
         chosen = {name: float(value) for name, value in scores if name.partition(".")[0] in metrics and isfinite(value)}
         same = stored["seed"] == seed and stored["rows"] in (num_samples, run.data.size)
         same = same and set(metrics) <= {name.partition(".")[0] for name in chosen}
         return chosen if same and stored["codes"] == fingerprint(run.method, run.data, seed) else None
     except (UserError, KeyError, AttributeError, TypeError, ValueError):
-        return None  # written by another version, or damaged: compute again
+        return None  # written by another version: compute again
 
 
 def find_runs(paths: Sequence[str | Path]) -> list[Path]:

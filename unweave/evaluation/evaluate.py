@@ -11,9 +11,11 @@ from torch import Tensor
 from unweave.config.devices import find_device
 from unweave.config.run_config import MAX_SEED
 from unweave.contract import Representation
-from unweave.data import Dataset, load_data
+from unweave.data import Dataset, load_data, parse_supervision
+from unweave.data.metadata import DatasetMetadata
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
-from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
+from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, may_store, sample_codes
+from unweave.evaluation.stored_scores import read_scores, write_scores
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
 from unweave.metrics.inputs import FactorTypes, MetricInputs, array_error, read_table, select_rows
 from unweave.metrics.npz import read_npz
@@ -101,7 +103,7 @@ def evaluate(
     check_choice("codes", codes, ("mean", "sampled"))
     device = find_device(device)
     if isinstance(model, str | Path):
-        model = load(model, device=device)
+        model = load(model, device=device, with_data=data is None)
     if data is None and not isinstance(model, TrainedModel):
         message = "data is missing; pass data to evaluate a Representation on, such as data='sprites'"
         raise UserError(message, argument="data", accepted="a data set")
@@ -111,6 +113,8 @@ def evaluate(
     total = None if num_samples is None else num_samples + more
     digest = ""
     if isinstance(model, TrainedModel):
+        save = save and may_store(model.folder)
+        dataset = dataset.to(next(model.method.parameters()).device)
         groups = groups or content_and_style(model, dataset)
         table, digest = encode_run(model.folder, model.method, dataset, num_samples=total, seed=seed, save=save)
     else:
@@ -122,15 +126,22 @@ def evaluate(
     result = score_table(inputs, metrics, dataset.factor_names, resamples)
     result = result._replace(codes=digest, data_digest=dataset.digest)
     if isinstance(model, TrainedModel) and save and codes == "mean":
-        model.folder.write_json("scores.json", _merge_stored(model.folder, result))
+        write_scores(model.folder, _merge_stored(model.folder, result))
     return result
 
 
 def content_and_style(run: TrainedModel, data: Dataset) -> tuple[list[str], list[str | None]] | None:
     """Return the labels "content", "style" or None of codes and factors; None without such parts or groups."""
-    parts, supervision, names = run.representation.parts, run.supervision, run.data.factor_names
+    parts = run.representation.parts
+    if not {"content", "style"} <= {part.name for part in parts}:
+        return None
+    own = data if isinstance(run.data, DatasetMetadata) else run.data  # the data of the run if they were read
+    try:
+        supervision, names = parse_supervision(run.config.supervision, own), own.factor_names
+    except UserError:  # other data lack the factors that were shared
+        return None
     shared = {names[k] for k in supervision.shared}
-    if not shared or not shared <= set(data.factor_names) or not {"content", "style"} <= {part.name for part in parts}:
+    if not shared or not shared <= set(data.factor_names):
         return None
     codes = [part.name for part in parts for _ in range(part.size)]
     style = set(data.factor_names) if supervision.style is None else {names[k] for k in supervision.style}
@@ -176,14 +187,14 @@ def _merge_stored(folder: RunFolder, result: Evaluation) -> dict[str, Any]:
     """Return the scores together with stored scores of the same codes."""
     merged = result.as_json()
     try:
-        stored = folder.read_json("scores.json") if folder.has("scores.json") else {}
+        stored = read_scores(folder)
         if all(stored.get(name) == merged[name] for name in ("codes", "rows", "seed")):
             finite = {name: value for name, value in stored["scores"].items() if np.isfinite(value)}
             merged["scores"] = {**finite, **merged["scores"]}
             merged["intervals"] = {**stored["intervals"], **merged["intervals"]}
             merged["importance"] = merged["importance"] or stored["importance"]
-    except (UserError, KeyError, AttributeError, TypeError):
-        pass  # written by another version, or damaged: replaced
+    except (KeyError, AttributeError, TypeError):
+        pass  # written by another version: replaced
     return merged
 
 

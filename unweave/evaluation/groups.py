@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unweave.contract import Part
 from unweave.data import Dataset
-from unweave.data.dataset import data_device
+from unweave.data.dataset import data_device, without_repetitions
 from unweave.data.supervision.parse import parse_supervision
 from unweave.errors import invalid, renamed_arguments
 from unweave.evaluation.codes import sample_indices
@@ -130,7 +130,7 @@ def _sample_classes(data: Dataset, supervision: str, num_samples: int, seed: int
     by = parse_supervision(supervision, data).shared
     if not by:
         raise invalid("supervision", supervision, "groups(by=[...]), or another kind that shares factors")
-    index_N = sample_indices(data, num_samples, seed)
+    index_N = without_repetitions(data, sample_indices(data, num_samples, seed))
     classes_NK = data.factors(index_N)[:, list(by)].cpu().numpy()
     known_N = (classes_NK >= 0).all(1)
     return index_N.cpu().numpy()[known_N], classes_NK[known_N]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unweave.contract import Representation
 from unweave.data import Dataset
-from unweave.data.dataset import data_device
+from unweave.data.dataset import data_device, without_repetitions
 from unweave.errors import check_choice, invalid, renamed_arguments
 from unweave.evaluation.codes import EncodedDataset, encode_dataset, sample_indices
 from unweave.metrics.aggregate_posterior import class_divergence, label_error, log_det_covariance, prior_mmd
@@ -52,7 +52,7 @@ def fit_classifier(
     """Train a small convolutional classifier of the factor on all observations but the test observations."""
     check_choice("factor", factor, data.factor_names)
     k = data.factor_names.index(factor)
-    index_N = sample_indices(data, None, 0)
+    index_N = without_repetitions(data, sample_indices(data, None, 0))
     class_N = data.factors(index_N)[:, k]
     index_N, class_N = index_N[class_N >= 0], class_N[class_N >= 0]  # those with a known class
     count, num_test = data.factor_sizes[k], min(MAX_TEST, len(index_N) // 5)

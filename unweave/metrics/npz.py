@@ -4,9 +4,9 @@ import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
+from unweave.data.storage.npz_arrays import read_npz_arrays
 from unweave.errors import UserError
 
 KNOWN = ("codes", "factors", "names", "test_codes", "test_factors", "logvar")
@@ -49,10 +49,9 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         if not zipfile.is_zipfile(path):
             raise ValueError("it is not an .npz; save codes and factors with numpy.savez")
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in KNOWN if name in file.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        reason = "it contains Python objects" if "pickle" in str(error) else str(error).split("\n")[0]
+        return read_npz_arrays(path, KNOWN)
+    except Exception as error:  # a damaged file can cause almost any exception
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise _error(path, f"cannot be read as an .npz of plain arrays: {reason}") from error
 
 

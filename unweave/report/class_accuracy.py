@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unweave.data.dataset import data_device
+from unweave.data.dataset import data_device, without_repetitions
 from unweave.data.supervision.label_mapping import label_mappings
 from unweave.data.supervision.labelled_set import LabelledSet
 from unweave.evaluation.groups import ContentLeakage, content_leakage
@@ -109,14 +109,15 @@ def class_accuracies(trained: TrainedModel, seed: int) -> list[ClassAccuracy]:
 
 
 def unlabelled(labelled: LabelledSet, seed: int) -> tuple[Tensor, np.ndarray, bool]:
-    """Return random observations without a label, their labels without mistakes, and True.
+    """Return random observations without a label, each once, their labels without mistakes, and True.
 
     If all observations have a label, return random labelled ones and False.
     """
     index_N, labels_NL = labelled.complete().table
-    left = torch.isin(index_N, labelled.table[0], invert=True)
+    left = ~labelled.is_labelled(index_N)
     held_out = bool(left.any())
     rows = left.nonzero()[:, 0] if held_out else torch.arange(len(index_N), device=left.device)
+    rows = rows[torch.isin(index_N[rows], without_repetitions(labelled.data, index_N[rows]))]
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MAX_ROWS].to(rows.device)
     return index_N[rows[order]], labels_NL[rows[order]].cpu().numpy(), held_out
 

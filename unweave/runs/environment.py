@@ -11,6 +11,11 @@ import torch
 from unweave.version import __version__
 
 
+def versions() -> dict[str, str]:
+    """Return the versions on which the result of a training may depend, for checkpoints."""
+    return {"unweave": __version__, "torch": torch.__version__}
+
+
 def environment() -> dict[str, str]:
     """Return versions and the state of the source, for config.json."""
     return {

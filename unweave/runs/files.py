@@ -19,7 +19,7 @@ _NEW_FOLDER = re.compile(r"\..*\.new-[0-9a-f]{8}")
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file such that it has either its old or its complete new content, even if the process is killed."""
-    temporary = path.with_name(f".{_shorten(path.name)}.{secrets.token_hex(4)}")
+    temporary = _temporary_name(path)
     try:
         write_new(temporary, content, path)
         sync_folder(path.parent)
@@ -59,6 +59,19 @@ def sync_folder(path: Path) -> None:
             os.close(descriptor)
 
 
+def keep_copy(path: Path, copy: Path) -> None:
+    """Let `copy` be the present content of a file, also after `write_atomic` has replaced the file."""
+    if copy.exists() and path.samefile(copy):  # left by a process that was killed before it replaced the file
+        return
+    temporary = _temporary_name(copy)
+    try:
+        os.link(path, temporary)
+    except OSError:  # a file system without links
+        write_atomic(copy, path.read_bytes())
+    else:
+        os.replace(temporary, copy)
+
+
 def remove_temporary_files(folder: Path, names: tuple[str, ...]) -> None:
     """Remove what killed processes left of files with these names; no other process may be writing them."""
     for entry in os.scandir(folder):
@@ -74,7 +87,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     On failure the folders that were created here are removed: the temporary one, and its parents if they are empty.
     """
     created: list[Path] = []
-    temporary = path.with_name(f".{_shorten(path.name)}.new-{secrets.token_hex(4)}")
+    temporary = _temporary_name(path, "new-")
     try:
         _make_folder(temporary, created)
         yield temporary
@@ -92,9 +105,10 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def _shorten(name: str) -> str:
-    """Return a beginning of the name that leaves space for a suffix in the 255 bytes of a file name."""
-    return name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+def _temporary_name(path: Path, kind: str = "") -> Path:
+    """Return a name for a temporary file or folder, of at most the 255 bytes that a name may have."""
+    name = path.name.encode(errors="surrogateescape")[:200].decode(errors="ignore")
+    return path.with_name(f".{name}.{kind}{secrets.token_hex(4)}")
 
 
 def _make_folder(path: Path, created: list[Path]) -> None:
@@ -140,10 +154,38 @@ def unwritable(path: Path | str, error: OSError, argument: str = "out") -> UserE
 
 
 def write_files(out: str | Path, contents: Mapping[Path, bytes], *, argument: str = "out") -> None:
-    """Write files and their folders; raise a UserError that names `out` if that fails."""
+    """Write files and their folders, all or none; raise a UserError that names `out` if that fails.
+
+    A link stays a link, and the file that it names is written. Devices, pipes and folders are refused.
+    """
+    created: list[Path] = []  # folders
+    written: dict[Path, Path] = {}  # temporary files, with their targets
     try:
         for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, content)
-    except OSError as error:
-        raise unwritable(out, error, argument) from error
+            target = _writable_target(path, argument)
+            if not target.parent.is_dir():
+                _make_folder(target.parent, created)
+            temporary = _temporary_name(target)
+            write_new(temporary, content)
+            written[temporary] = target
+        for temporary in list(written):
+            os.replace(temporary, written[temporary])
+            sync_folder(written.pop(temporary).parent)
+    except BaseException as error:
+        for temporary in written:
+            temporary.unlink(missing_ok=True)
+        for folder in reversed(created):
+            with suppress(OSError):  # another process uses it
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise unwritable(out, error, argument) from error
+        raise
+
+
+def _writable_target(path: Path, argument: str) -> Path:
+    """Return the file that a path names; raise unless it is a regular file or does not exist."""
+    given = path.expanduser()
+    if given.exists() and not given.is_file():
+        accepted = "a regular file, or a name that does not exist"
+        raise invalid(argument, str(path), accepted, hint="this is a folder" * given.is_dir())
+    return Path(os.path.realpath(given))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from unweave.errors import UserError, invalid
@@ -27,9 +24,13 @@ from unweave.runs.files import (
     write_new,
 )
 from unweave.runs.lock import lock
+from unweave.runs.schema import check_fields, fits
+from unweave.runs.tensors import pack, read_metadata, unpack
 
-CHECKPOINT, WEIGHTS = "checkpoint.safetensors", "weights.safetensors"
-_WRITTEN_BY_TRAINING = ("config.json", "model.json", "log.jsonl", "time.json", CHECKPOINT, WEIGHTS)
+CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+WEIGHTS = "weights.safetensors"
+_WRITTEN_BY_TRAINING = ("config.json", "model.json", "log.jsonl", "time.json", CHECKPOINT, PREVIOUS, WEIGHTS)
+_TIME = {"seconds": float, "models": int, "device": str}
 
 
 def damaged(run: Path | str, fault: str) -> UserError:
@@ -38,17 +39,30 @@ def damaged(run: Path | str, fault: str) -> UserError:
     return UserError(message, argument="run", value=str(run), accepted="an intact run folder")
 
 
+def is_damaged(error: UserError, folder: RunFolder) -> bool:
+    """Return True if an error says that this run is damaged."""
+    return (error.argument, error.value, error.accepted) == ("run", str(folder.path), damaged("", "").accepted)
+
+
 class RunFolder:
     """The folder of one run."""
 
     on_disk = True
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
 
     @contextmanager
-    def create(self, config: Mapping[str, Any], model_info: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """Create the folder, complete with the configuration and the description of the model, and hold its lock."""
+    def create(
+        self,
+        config: Mapping[str, Any],
+        model_info: Mapping[str, Any] | None = None,
+        write: Callable[[RunFolder], None] | None = None,
+    ) -> Iterator[None]:
+        """Create the folder, complete with the configuration and the description of the model, and hold its lock.
+
+        `write` writes further files.
+        """
         if os.path.lexists(self.path):
             raise existing_folder_error(self.path)
         with ExitStack() as stack:
@@ -58,6 +72,8 @@ class RunFolder:
                     write_new(temporary / "config.json", _json_bytes(config))
                     if model_info is not None:
                         write_new(temporary / "model.json", _json_bytes(model_info))
+                    if write is not None:
+                        write(type(self)(temporary))
             except OSError as error:
                 raise unwritable(self.path, error) from error
             yield
@@ -89,6 +105,11 @@ class RunFolder:
         return folder
 
     @property
+    def writable(self) -> bool:
+        """False for a folder of another user or on a read-only file system."""
+        return os.access(self.path, os.W_OK)
+
+    @property
     def finished(self) -> bool:
         return self.has(WEIGHTS)
 
@@ -96,45 +117,50 @@ class RunFolder:
     def training_time(self) -> dict[str, Any]:
         """Seconds of training, number of models trained in them, and name of the device; {} if not stored."""
         found = self.read_json("time.json") if self.has("time.json") else {}
-        return found if isinstance(found, dict) else {}
+        with self._reading("time.json"):
+            check_fields(found, _TIME)
+        return found
 
     @property
     def model_info(self) -> dict[str, Any] | None:
         """Form of the data and names of the classes; None for runs written before these were stored."""
         return self.read_json("model.json") if self.has("model.json") else None
 
-    def read_json(self, name: str) -> Any:
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Turn the errors of a file that cannot be read into the error for a damaged run."""
         try:
-            return json.loads((self.path / name).read_text())
-        except (ValueError, OSError) as error:
+            yield
+        except UserError:
+            raise
+        except (OSError, ValueError, RecursionError) as error:
             raise damaged(self.path, f"{name} cannot be read ({error})") from error
+
+    def read_json(self, name: str) -> Any:
+        with self._reading(name):
+            return json.loads((self.path / name).read_text())
 
     def write_json(self, name: str, content: Any) -> None:
         write_atomic(self.path / name, _json_bytes(content))
 
-    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: str) -> None:
-        """Write tensors and text metadata as one safetensors file. The log records before it are on disk first."""
+    def save(self, name: str, tensors: Mapping[str, Tensor], **metadata: Any) -> None:
+        """Write tensors and metadata as one safetensors file. The log records before it are on disk first."""
         if self.has("log.jsonl"):
             sync_file(self.path / "log.jsonl")
-        flat = {n: t.detach().contiguous().cpu() for n, t in tensors.items()}
-        # One entry only: safetensors writes several in random order, but the files of equal runs should be equal.
-        write_atomic(self.path / name, save_tensors(flat, metadata={"about": json.dumps({"format": "2", **metadata})}))
+        write_atomic(self.path / name, pack(tensors, metadata))
 
-    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-        """Return the tensors and the metadata of a file; names from older versions are replaced."""
-        metadata, path = self.read_metadata(name), self.path / name
-        try:
-            tensors = load_tensors(path.read_bytes())
-        except (SafetensorError, OSError, ValueError) as error:
-            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and the metadata of a file; raise if they have changed since they were written.
+
+        Names of tensors from older versions are replaced.
+        """
+        with self._reading(name):
+            tensors, metadata = unpack((self.path / name).read_bytes())
         return tensors if "format" in metadata else {current_name(n): t for n, t in tensors.items()}, metadata
 
-    def read_metadata(self, name: str) -> dict[str, str]:
-        try:
-            with safe_open(self.path / name, framework="pt") as file:
-                return json.loads((file.metadata() or {}).get("about", "{}"))
-        except (SafetensorError, OSError, ValueError) as error:
-            raise damaged(self.path, f"{name} cannot be read ({error})") from error
+    def read_metadata(self, name: str) -> dict[str, Any]:
+        with self._reading(name):
+            return read_metadata(self.path / name)
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -143,15 +169,22 @@ class RunFolder:
         (self.path / name).unlink(missing_ok=True)
 
     def append_log(self, record: Mapping[str, Any]) -> None:
-        with open(self.path / "log.jsonl", "a") as file:
-            file.write(json.dumps(record) + "\n")
+        path = self.path / "log.jsonl"
+        try:
+            with open(path, "a") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            error.filename = str(path)  # missing in the error of a full disk
+            raise
 
     def logs(self) -> list[dict[str, Any]]:
         """Return all complete records; an incomplete last line is ignored."""
         path, records = self.path / "log.jsonl", []
-        for line in path.read_text().splitlines(keepends=True) if path.exists() else ():
-            with suppress(ValueError):
-                records += [json.loads(line)] if line.endswith("\n") else []
+        with self._reading("log.jsonl"):
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            for number, line in enumerate(lines, start=1):
+                if line.endswith("\n"):
+                    records.append(_parse_record(line, number))
         return [{current_name(name): value for name, value in record.items()} for record in records]
 
     def truncate_log(self, stage: int, step: int) -> None:
@@ -162,6 +195,18 @@ class RunFolder:
 
 def _json_bytes(content: Any) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def _parse_record(line: str, number: int) -> dict[str, Any]:
+    """Return a log record; raise a ValueError if it is not one."""
+    try:
+        record = json.loads(line)
+        check_fields(record, {"stage": int, "step": int}, required=True)
+        if not all(fits(value, float | None) for value in record.values()):
+            raise ValueError("a value is not a number")
+    except ValueError as error:
+        raise ValueError(f"line {number}: {error}") from error
+    return record
 
 
 def current_name(name: str) -> str:

@@ -7,7 +7,7 @@ import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -57,8 +57,10 @@ def allow_locks(count: int) -> int:
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + _OTHER_FILES
     if limit != resource.RLIM_INFINITY and limit < wanted:
-        limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+        raised = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        with suppress(ValueError, OSError):  # macOS has a lower limit than it states
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, most))
+            limit = raised
     return count if limit == resource.RLIM_INFINITY else max(0, min(count, limit - _OTHER_FILES))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unweave.errors import UserError
-from unweave.runs import list_runs, unwritable, write_atomic
+from unweave.runs.files import unwritable, write_atomic
 from unweave.runs.lock import lock
 
 MANIFEST, FORMAT = "sweep.json", 1
@@ -68,11 +68,10 @@ def manifest_lock(root: Path) -> Iterator[None]:
 
 
 def missing_runs(root: Path) -> list[str]:
-    """Return the names of the runs in the manifest that have no folder yet."""
+    """Return the names of the runs in the manifest that have no folder."""
     return [name for name in read_manifest(root) if not (root / name / "config.json").is_file()]
 
 
-def members(root: Path) -> list[Path]:
-    """Return the folders of all runs of a sweep: those in its manifest, also if missing, and other run folders."""
-    listed = [root / name for name in read_manifest(root)]
-    return [*listed, *(run.path for run in list_runs(root) if run.path not in listed)]
+def is_empty(folder: Path) -> bool:
+    """Return True if a folder contains nothing but hidden files, such as those of a process that was stopped."""
+    return folder.is_dir() and all(entry.name.startswith(".") for entry in folder.iterdir())

@@ -52,7 +52,10 @@ def _cells(row: TableRow, scores: Sequence[str]) -> list[str]:
     """Return name, number of runs and time of a row, and median and range of each score."""
     diverged = int(row.runs["diverged"].notna().sum())
     seconds = row.runs["seconds_per_model"].median() if "seconds_per_model" in row.runs else math.nan
-    count = f"{len(row.runs)}" + (f" ({diverged} diverged)" if diverged else "")
+    unscored = int(row.runs["not_scored"].notna().sum()) if "not_scored" in row.runs else 0
+    counts = {"diverged": diverged, "not scored": unscored}
+    lost = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    count = f"{len(row.runs)}" + (f" ({lost})" if lost else "")
     found = map(row.values, scores)
     ranges = [f"{statistics.median(v):.3f} ({v.min():.3f} – {v.max():.3f})" if len(v) else "–" for v in found]
     return [row.name, count, f"{seconds:.3g}" if math.isfinite(seconds) else "–", *ranges]

@@ -11,6 +11,7 @@ from unweave.errors import invalid
 from unweave.studies.study import SCALES, Published, Study
 
 COLUMNS = ("study", "scale", "family", "row", "run", "method", "data", "seed", "steps", "diverged")
+SETTINGS = ("data", "data_digest", "supervision", "steps", "batch", "precision", "settings")  # equal in a row
 TIMES = ("fleet_seconds", "models", "seconds_per_model")
 
 
@@ -34,7 +35,22 @@ def read_scores(study: Study, paths: Sequence[str | Path]) -> pd.DataFrame:
         if any(not np.allclose(row, first, equal_nan=True) for _, row in same[numeric].iterrows()):
             files = " and ".join(f"'{name}'" for name in dict.fromkeys(same["_from"]))
             raise invalid("scores", files, "files that agree", hint=f"run '{run}' has different scores in them")
+    check_settings(joined, " and ".join(map(str, paths)))
     return joined.drop_duplicates("run", ignore_index=True).drop(columns="_from")
+
+
+def check_settings(frame: pd.DataFrame, source: str) -> None:
+    """Raise if the runs of one row differ in more than the seed, so that they may not be summarized together."""
+    for row, runs in frame.groupby("row"):
+        for name in (name for name in SETTINGS if name in runs):
+            known = runs.loc[runs[name].notna() & (runs[name].astype(str) != ""), name].astype(str)
+            kinds = known.str.endswith("-sampled")  # a digest of a sample is not comparable with one of all images
+            for values in (known[kinds], known[~kinds]):
+                if values.nunique() > 1:
+                    first, other = values.drop_duplicates().index[:2]
+                    hint = f"'{runs['run'][first]}' has {values[first]} and '{runs['run'][other]}' has {values[other]}"
+                    accepted = f"runs of row '{row}' with the same {name}"
+                    raise invalid("scores", source, accepted, hint=hint)
 
 
 def _read(study: Study, path: Path) -> pd.DataFrame:

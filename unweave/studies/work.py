@@ -1,7 +1,6 @@
-"""Select the runs of a study, train them as fleets and score them into one table with a row per run."""
+"""Select the runs of a study, train them as fleets, and score each fleet after its training."""
 
 import json
-import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,19 +13,17 @@ from unweave.contract import stages
 from unweave.data import Dataset, load_data
 from unweave.data.callspec import call_text, parse_call
 from unweave.data.published import FILES
-from unweave.errors import check_choice, invalid
-from unweave.evaluation.compare import score_runs
-from unweave.model import Diverged, TrainedModel
-from unweave.runs import RunFolder, write_atomic
+from unweave.errors import UserError, check_choice, invalid
+from unweave.evaluation.run_table import Unscored
+from unweave.model import Diverged
+from unweave.runs import RunFolder
+from unweave.studies.scoring import RunResult, score_study, store_scores, stored_scores
 from unweave.studies.study import SCALES, RunSpec, Study, base_name
-from unweave.studies.table import read_scores
 from unweave.training.build import find_method
 from unweave.training.prepare import resolve_options
 from unweave.training.progress import Progress, ProgressCallback
-from unweave.training.sweep import fit
-
-RunResult = TrainedModel | Diverged | None  # None: not trained within the time limit
-_OWN_COLUMNS = ("method", "data", "supervision", "seed", "steps", "batch", "precision")  # columns of their own
+from unweave.training.sweep import fit, train_intact
+from unweave.training.trainer import Result
 
 
 class _TimeLimitReached(Exception):
@@ -80,12 +77,6 @@ def _with_path(runs: Sequence[RunSpec], path: Path) -> list[RunSpec]:
         for data, (name, options) in calls.items()
     }
     return [{**run, "data": texts[run["data"]]} for run in runs]
-
-
-def _without_path(data: str) -> str:
-    """Return the data set without the path of its files: the same text on every machine."""
-    name, options = parse_call(data)
-    return call_text(name, {n: v for n, v in options.items() if n != "path"}) if name in FILES else data
 
 
 def _only(runs: Sequence[RunSpec], name: str, values: Sequence[str]) -> list[RunSpec]:
@@ -181,7 +172,7 @@ def train_study(
             loaded[text] = load_data(text)
         given = [{**run, "data": loaded[text], "out": folder} for run, folder in zip(fleet, folders, strict=True)]
         try:
-            done = fit(given, strategy=strategy, resume=True, observe=progress.update)
+            done = _train_fleet(given, folders, strategy, progress.update)
         except _TimeLimitReached:
             break
         progress.add_fleet(fleet, sum(isinstance(run, Diverged) for run in done))
@@ -189,6 +180,25 @@ def train_study(
         if after_fleet:
             after_fleet(fleet, list(done))
     return [found.get(folder_name(study, run)) for run in runs]
+
+
+def _train_fleet(
+    runs: Sequence[RunSpec], folders: Sequence[Path], strategy: str, observe: ProgressCallback
+) -> list[RunResult]:
+    """Train the runs of one fleet; a run whose folder is damaged does not stop the others."""
+
+    def train(chosen: Sequence[RunSpec]) -> list[Result]:
+        return fit(chosen, strategy=strategy, resume=True, observe=observe)
+
+    paths = [RunFolder(folder) for folder in folders]
+    results: list[RunResult] = []
+    for run, folder, result in zip(runs, paths, train_intact(runs, paths, train), strict=True):
+        if isinstance(result, UserError):
+            config = resolve_options(**{name: value for name, value in run.items() if name not in ("data", "out")})
+            results.append(Unscored(folder, config, str(result)))
+        else:
+            results.append(result)
+    return results
 
 
 def _fleets(study: Study, runs: Sequence[RunSpec], out: Path) -> Iterator[list[RunSpec]]:
@@ -217,62 +227,11 @@ def run_study(
     Runs of another scale in the folder are an error.
     """
     label = scale if steps is None else f"{scale}, {steps} steps"  # since scores of both are not to be mixed
-    frame = read_scores(study, [root]) if (root / "scores.csv").is_file() else None
-    if frame is not None and (other := frame["scale"].iloc[0]) != label:
-        raise invalid("scale", label, other, context=f"out '{root}' has runs of another scale")
+    stored_scores(study, root, label)  # raises for another scale
+    order = [folder_name(study, run) for run in runs]
 
-    def update(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
-        nonlocal frame
-        scored = score_study(study, scale, fleet, trained, label=label, device=device)
-        if frame is not None:
-            scored = pd.concat([frame[~frame["run"].isin(scored["run"])], scored], ignore_index=True)
-        # Rows of other runs come first, then those of these runs in their order.
-        order = {folder_name(study, run): n for n, run in enumerate(runs)}
-        frame = scored.sort_values("run", key=lambda n: n.map(order).fillna(-1), kind="stable", ignore_index=True)
-        root.mkdir(parents=True, exist_ok=True)
-        write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
+    def store(fleet: Sequence[RunSpec], trained: Sequence[RunResult]) -> None:
+        store_scores(study, root, score_study(study, scale, fleet, trained, label=label, device=device), order)
 
-    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, after_fleet=update)
-    return sum(result is not None for result in done), frame
-
-
-# --- scoring -------------------------------------------------------------------------------------------------------
-
-
-def score_study(
-    study: Study, scale: str, runs: Sequence[RunSpec], done: Sequence[RunResult], *, label: str, device: str
-) -> pd.DataFrame:
-    """Return a table with a row per trained run: its row in the study, settings, training time and scores."""
-    kept = [(run, result) for run, result in zip(runs, done, strict=True) if result is not None]
-    for _, result in kept:
-        if isinstance(result, TrainedModel):  # runs that were finished before are on the CPU
-            result.method.to(device)
-            result.data.to(device)
-    frame = score_runs([result for _, result in kept], metrics=study.metrics(scale), device=device, stored=True)
-    rows = []
-    for (run, result), (_, scored) in zip(kept, frame.iterrows(), strict=True):
-        row = {"study": study.name, "scale": label, **_run_columns(study, run, result), "diverged": scored["diverged"]}
-        row |= {name: scored[name] for name in frame.attrs["scores"]}
-        if study.extra and isinstance(result, TrainedModel):
-            row |= study.extra(result)
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged) -> dict[str, Any]:
-    row, config = study.row(run), result.config
-    columns = {name: run.get(name, getattr(config, name, None)) for name in _OWN_COLUMNS}
-    left = {n: v for n, v in run.items() if n not in (*_OWN_COLUMNS, "device", "log_every")}
-    took = {"seconds": math.nan, "models": math.nan, "device": config.device, **result.folder.training_time}
-    return {
-        "family": row.family,
-        "row": row.name,
-        "run": result.folder.path.name,
-        **columns,
-        "data": _without_path(run["data"]),
-        "settings": " ".join(f"{name}={value}" for name, value in left.items()),
-        "fleet_seconds": took["seconds"],
-        "models": took["models"],
-        "seconds_per_model": round(took["seconds"] / took["models"], 4),
-        "device": took["device"],
-    }
+    done = train_study(study, runs, root, strategy=strategy, minutes=minutes, observe=observe, after_fleet=store)
+    return sum(result is not None for result in done), stored_scores(study, root, label)

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from unweave.config import RunConfig, resolve_settings, split_options
 from unweave.config.devices import find_device
 from unweave.config.model_size import memory_errors
 from unweave.config.optimizers import resolve_optimizers
-from unweave.contract import Method, all_phases, is_supervised, player_parameters, stages
+from unweave.contract import DataInfo, Method, all_phases, is_supervised, player_parameters, stages
 from unweave.data import USER_DATASETS, Dataset, load_data, parse_supervision
 from unweave.data.supervision import NoSupervision, Supervision
 from unweave.data.supervision.parse import check_needs, default_supervision
@@ -22,7 +23,8 @@ from unweave.errors import DataNotice, invalid
 from unweave.methods import METHODS
 from unweave.model import load_weights
 from unweave.nn.networks import weight_init
-from unweave.runs import CHECKPOINT, WEIGHTS, RunFolder, environment
+from unweave.runs import RunFolder, environment
+from unweave.runs.checkpoints import has_checkpoint
 from unweave.training.build import build, build_program, find_method, probe_method
 from unweave.training.cohort import Run
 from unweave.training.step_memory import check_memory
@@ -38,7 +40,7 @@ def prepare(
     cls, config = find_method(method), resolve_options(method, **options)
     device = find_device(config.device, config.precision)
     data = load_data(data)
-    supervision = _supervision(cls, data, config)
+    supervision = check_supervision(cls, data, config)
     for line in [*data_warnings(data), *supervision.warnings(data)]:
         warnings.warn(line, DataNotice, stacklevel=3)
     config = config.replace(
@@ -66,7 +68,7 @@ def resolve_options(method: str | type[Method], **keywords: Any) -> RunConfig:
     return RunConfig(name, arguments, hyper, data="", data_options={}, optimizers=optimizers, **options)
 
 
-def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
+def check_supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervision:
     """Return the given or the default supervision; raise if the method needs more, or does not use it."""
     text = config.supervision
     given = NoSupervision(text="none") if text is None else parse_supervision(text, data)
@@ -75,12 +77,19 @@ def _supervision(cls: type[Method], data: Dataset, config: RunConfig) -> Supervi
         # The errors of semi-supervised methods are more precise.
         if is_supervised(stage.needs) and not has_default and "semi_supervised" not in config.arguments:
             check_needs(given, stage.needs, data)
-    with weight_init(config.init) as weights:
-        probe = probe_method(cls, given.info(data), config.arguments)
-    if weights.deviation is not None and not weights.used:
-        raise invalid("init", config.init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
-    default = default_supervision(probe.needs) if text is None else "none"
+    needs = _needs(cls, given.info(data), tuple(config.arguments.items()), config.init)  # type: ignore[arg-type]
+    default = default_supervision(needs) if text is None else "none"
     return given if default == "none" else parse_supervision(default, data)
+
+
+@lru_cache(maxsize=256)  # the runs of a sweep differ mostly in their seeds, and building a network takes long
+def _needs(cls: type[Method], info: DataInfo, arguments: tuple[tuple[str, Any], ...], init: str) -> tuple[str, ...]:
+    """Return what the method needs with these constructor arguments; raise if one is invalid."""
+    with weight_init(init) as weights:
+        probe = probe_method(cls, info, dict(arguments))
+    if weights.deviation is not None and not weights.used:
+        raise invalid("init", init, "glorot", context=f"{cls.__name__} has no networks of unweave.nn")
+    return probe.needs
 
 
 def dry_run(run: Run) -> None:
@@ -105,7 +114,7 @@ def dry_run(run: Run) -> None:
 def _weights_source(path: str | Path) -> str:
     """Return the absolute path of the run folder whose weights a new run starts from."""
     folder = RunFolder(str(path))
-    if not folder.has("config.json") or not (folder.has(WEIGHTS) or folder.has(CHECKPOINT)):
+    if not folder.has("config.json") or not (folder.finished or has_checkpoint(folder)):
         raise invalid("init_from", str(path), "a run folder that contains weights")
     return str(folder.path.resolve())
 

@@ -10,13 +10,15 @@ from collections.abc import Callable, Collection, Sequence
 
 import torch
 
+from unweave.config.identity import identity
 from unweave.contract import Method, stages
 from unweave.data.prefetch import DeviceBuffer
 from unweave.engine.checkpoint import OpenRecord, restore_state, save_state, saved_stage
 from unweave.engine.program import Program, State, initial_state
 from unweave.engine.replicas import Fleet, make_fleet, resolve_engine
 from unweave.model import Diverged, TrainedModel, load
-from unweave.runs import CHECKPOINT, WEIGHTS, record_training_time
+from unweave.runs import WEIGHTS, damaged, record_training_time, versions
+from unweave.runs.checkpoints import remove_checkpoints
 from unweave.training.build import (
     build,
     build_program,
@@ -49,7 +51,13 @@ def train_all(runs: Sequence[Run], strategy: str = "auto", observe: ProgressCall
         run.data.fit_to(torch.device(run.config.device))
     paths = [run.folder.path for run in runs if run.folder.on_disk]
     with catch_signals(paths, strategy) as flag, open_folders(runs, flag.check):
-        for indices in group_into_cohorts(runs):
+        for k, run in enumerate(runs):
+            if run.folder.finished:
+                results[k] = _load_finished(run, meter)
+                flag.check()
+        unfinished = [k for k in range(len(runs)) if k not in results]
+        for places in group_into_cohorts([runs[k] for k in unfinished]):
+            indices = [unfinished[place] for place in places]
             cohort = [runs[k] for k in indices]
             data, device = cohort[0].data, cohort[0].config.device
             data.to(device if data.resident else "cpu")
@@ -70,33 +78,34 @@ def _train_briefly(cohort: Sequence[Run]) -> None:
     _Stage(cohort, [None] * len(cohort), 0, {}).make_fleet("batched", "loop").run(1)
 
 
+def _load_finished(run: Run, meter: ProgressMeter) -> TrainedModel:
+    """Load a run that needs no training: it belongs to no fleet."""
+    meter.done += _total_steps(run)
+    meter.close(1, 0)
+    return load(run.folder.path, device=run.config.device, method=run.cls, data=run.data)
+
+
 def _train_cohort(cohort: Sequence[Run], strategy: str, meter: ProgressMeter, flag: SignalFlag) -> list[Result]:
-    """Train every stage of every run; write the weights of finished runs."""
-    unfinished = [run.folder for run in cohort if not run.folder.finished]
+    """Train every stage of every run; write the weights of those that do not diverge."""
     methods: Sequence[Method | None] = [None] * len(cohort)
     diverged: dict[int, Diverged] = {}
-    if not unfinished:
-        meter.done += sum(map(_total_steps, cohort))
-    else:
-        config = cohort[0].config
-        with matmul_precision(config.precision), record_training_time(unfinished, config.device) as store_time:
-            for index in range(len(stages(cohort[0].cls))):
-                stage = _Stage(cohort, methods, index, diverged)
-                stage.train(strategy, meter, flag, store_time)
-                methods = stage.methods
+    config, folders = cohort[0].config, [run.folder for run in cohort]
+    with matmul_precision(config.precision), record_training_time(folders, config.device) as store_time:
+        for index in range(len(stages(cohort[0].cls))):
+            stage = _Stage(cohort, methods, index, diverged)
+            stage.train(strategy, meter, flag, store_time)
+            methods = stage.methods
     meter.close(len(cohort), len(diverged))
-    return [diverged.get(k) or _finish(run, methods[k]) for k, run in enumerate(cohort)]
+    pairs = enumerate(zip(cohort, stage.methods, strict=True))
+    return [diverged.get(k) or _finish(run, method) for k, (run, method) in pairs]
 
 
-def _finish(run: Run, method: Method | None) -> TrainedModel:
+def _finish(run: Run, method: Method) -> TrainedModel:
     """Write the weights of a run that has just finished, and drop its optimizer state unless it is to be kept."""
     folder, config = run.folder, run.config
-    if method is None or folder.finished:
-        return load(folder.path, device=config.device, method=run.cls, data=run.data)
     last = len(stages(run.cls)) - 1
-    folder.save(WEIGHTS, method.state_dict(), steps=str(config.steps), stage=str(last))
-    if not config.keep_state:
-        folder.remove(CHECKPOINT)
+    folder.save(WEIGHTS, method.state_dict(), steps=str(config.steps), stage=str(last), identity=identity(config))
+    remove_checkpoints(folder, keep_latest=config.keep_state)
     return TrainedModel(folder, config, method.eval(), run.data.to(config.device))
 
 
@@ -118,6 +127,7 @@ class _Stage:
         self.steps: list[int] = []
         self.last_steps: list[int] = []
         self.open_records: dict[int, OpenRecord] = {}
+        self.unchecked = set[str]()  # tensors that were not finite from the start, which is intended
         for k, run in enumerate(cohort):
             self._add(k, run, previous[k])
         self.record_start = [
@@ -129,15 +139,22 @@ class _Stage:
     def _add(self, k: int, run: Run, previous: Method | None) -> None:
         """Build the method of run `k`, its program, and its state, stored or initial."""
         config, folder = run.config, run.folder
-        saved = None if folder.finished else saved_stage(folder)
+        saved = saved_stage(folder)
         method = build(stages(run.cls)[self.index], config, run.data, previous, self.index, run.supervision)
-        if config.init_from and self.index == 0 and saved is None and not folder.finished:
+        if config.init_from and self.index == 0 and saved is None:
             init_from(method, config.init_from)
         state = initial_state(method)
-        if saved == self.index and (record := restore_state(folder, state)):
-            self.open_records[k] = record
+        self.unchecked |= {f"buffers/{n}" for n, b in state.buffers.items() if not b.isfinite().all()}
+        if saved == self.index:
+            if record := restore_state(folder, state):
+                self.open_records[k] = record
+            if int(state.step) > config.steps:
+                fault = f"its checkpoint is of step {int(state.step)}, but steps in config.json is {config.steps}"
+                raise damaged(folder.path, fault)
+            if name := state.not_finite(self.unchecked):
+                self.diverged[k] = Diverged(folder, config, int(state.step), name)
         # A run that is past this stage keeps its place in the fleet, so that the others compute the same.
-        last = 0 if folder.finished or (saved or 0) > self.index or k in self.diverged else config.steps
+        last = 0 if (saved or 0) > self.index or k in self.diverged else config.steps
         program = build_program(config, method, run.data, self.index, run.supervision)
         if not run.data.resident:
             program = with_prefetch(program, int(state.step), device_cache_bytes(run.data, config.device))
@@ -261,12 +278,16 @@ class _Stage:
 
     def _save(self, fleet: Fleet, changed: Collection[int], over: bool) -> None:
         """Write checkpoints, except of runs in a state that is not finite and of runs whose final weights are due."""
-        states = fleet.states()
+        states, finite = fleet.states(), fleet.finite(self.unchecked)
         for k in sorted(changed):
-            weights_follow = over and self.final and not self.cohort[k].config.keep_state and k not in self.diverged
-            if not weights_follow and (k not in self.diverged or fleet.freezes):
+            folder, config = self.cohort[k].folder, self.cohort[k].config
+            if not finite[k]:
+                name = states[k].not_finite(self.unchecked)
+                self.diverged.setdefault(k, Diverged(folder, config, self.steps[k], name))
+            weights_follow = over and self.final and not config.keep_state and k not in self.diverged
+            if finite[k] and not weights_follow and (k not in self.diverged or fleet.freezes):
                 open_record = None if k in self.new_records else OpenRecord(fleet.sums(k), self.record_start[k])
-                save_state(self.cohort[k].folder, states[k], self.index, open_record)
+                save_state(folder, states[k], self.index, open_record, identity=identity(config), versions=versions())
 
     def _report(self, meter: ProgressMeter, logs: dict[str, float]) -> None:
         unfinished, stage = self.unfinished(), type(self.methods[0]).__name__

@@ -54,7 +54,7 @@ def sample_unlabelled(labelled: LabelledSet, max_samples: int = MAX_SAMPLES) -> 
     """Return indices of unlabelled observations and their classes [N, L], numbered as labels; -1 if unknown."""
     data, device = labelled.data, labelled.seed.device
     order_N = torch.randperm(data.size, generator=torch.Generator().manual_seed(0)).to(device)
-    order_N = order_N[~torch.isin(order_N, labelled.table[0])]
+    order_N = order_N[~labelled.is_labelled(order_N)]
     columns = data.factors(order_N)[:, list(labelled.spec.factors)]
     chosen_N = (columns >= 0).any(1).nonzero()[:max_samples, 0]
     labels = [

@@ -4,13 +4,15 @@ import hashlib
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.request import Request
 
 import pytest
 from raises import raises
 
 from unweave.data import load_data
-from unweave.data.storage.download import RemoteFile, digest_of, fetch
+from unweave.data.storage.download import RemoteFile, SecureRedirects, digest_of, fetch
 from unweave.data.storage.progress import observe_progress
+from unweave.errors import UserNotice
 
 CONTENT = bytes(range(256)) * 20_000  # 5 MB: several blocks
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -92,6 +94,7 @@ def test_a_file_is_downloaded_once(tmp_path, server):
     assert fetch("toys", remote(server), path.parent) == path and server.asked == [None]
 
 
+@pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
 @pytest.mark.parametrize("known", [{}, {"size": None}, {"size": None, "digest": ""}, {"digest": ""}])
 def test_an_interrupted_download_is_resumed(tmp_path, server, known):
     (tmp_path / "file.bin.part").write_bytes(CONTENT[:2_000_001])
@@ -153,6 +156,26 @@ def test_a_file_that_differs_from_the_published_one(tmp_path, server):
 def test_a_short_file(tmp_path, server):
     server.behave, server.content = "no length", CONTENT[:3_000_000]
     fails("3000000 bytes, not the published 5120000", remote(server, digest=""), tmp_path)
+
+
+def test_a_file_without_a_published_checksum_has_that_of_its_first_download(tmp_path, server):
+    unknown = remote(server, digest="")
+    with pytest.warns(UserNotice, match=f"not encrypted.*{SHA256}"):
+        path = fetch("toys", unknown, tmp_path)
+    assert (tmp_path / "file.bin.sha256").read_text() == f"{SHA256}  file.bin\n"
+    assert fetch("toys", unknown, tmp_path) == path
+    path.write_bytes(CONTENT[:-1] + b"x")
+    with raises("path", value=str(path)):
+        fetch("toys", unknown, tmp_path)
+    with raises("path", value=str(path)):
+        fetch("toys", remote(server), tmp_path)
+
+
+def test_a_redirect_from_https_to_http_is_not_followed(tmp_path, server):
+    request, follow = Request("https://home.invalid/file.bin"), SecureRedirects().redirect_request
+    assert follow(request, None, 302, "", {}, "https://other.invalid/file.bin").full_url.startswith("https://other")
+    with pytest.raises(Exception, match="from https to http://"):
+        follow(request, None, 302, "", {}, server.url)
 
 
 def test_the_second_address_is_tried(tmp_path, server):

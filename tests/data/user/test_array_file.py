@@ -9,6 +9,7 @@ from raises import raises
 
 from unweave.data import load_data
 from unweave.data.storage.digest import changed_parts
+from unweave.data.user.image_io import Preprocessing
 
 BYTES = np.random.default_rng(0).integers(2, 256, (6, 3, 16, 16), dtype=np.uint8)  # N, C, H, W
 
@@ -90,6 +91,32 @@ def test_size_and_channels(tmp_path):
         load_data(BYTES, alpha=True)
     with raises("channels", value="gray"):
         load_data(clear, channels="gray")
+
+
+def test_the_white_of_integers():
+    twelve_bits = (BYTES.astype(np.uint16) * 16).clip(300, 4095)
+    assert all_images(load_data(twelve_bits)).max() < 0.07
+    data = load_data(twelve_bits, white=4095)
+    assert np.allclose(all_images(data), twelve_bits / 4095, atol=0.003)
+    assert any("white=4095" in note for note in load_data(twelve_bits).source_info.notes)
+    assert any("larger values" in note for note in load_data(twelve_bits, white=1000).source_info.notes)
+    assert data.preprocessing.white == 4095
+    for images in (BYTES > 9, BYTES / 255.0):
+        with raises("white", value=7):
+            load_data(images, white=7)
+
+
+def test_arrays_store_how_files_become_such_images():
+    data = load_data(BYTES[:, :, :8], background="black")
+    assert data.preprocessing == Preprocessing((8, 16), "crop", "rgb", "black", 65535)
+    assert load_data(BYTES[:, 0].astype(np.uint16)).preprocessing.white == 255
+    assert load_data(BYTES, size=8, channels="gray").preprocessing.channels == "gray"
+
+
+@pytest.mark.parametrize("layout, shape", [("NHW", (6, 3, 16, 16)), ("NCHW", (6, 16, 16))])
+def test_a_layout_has_the_axes_of_the_images(layout, shape):
+    with raises("layout", value=layout):
+        load_data(np.zeros(shape, np.uint8), layout=layout)
 
 
 def test_a_file_that_is_not_resident_is_memory_mapped(tmp_path):

@@ -81,6 +81,31 @@ def test_hugging_face_data_sets():
     assert data.factor_values == (("cat", "dog"),)
 
 
+def test_pil_images_are_grey_if_no_image_has_colour():
+    gray, colour = Image.fromarray(BYTES[0, 0]), Image.fromarray(BYTES[0].transpose(1, 2, 0))
+    assert load_data(Items([gray, gray.convert("RGB")])).shape == (1, 16, 16)
+    assert load_data(Items([gray, gray]), channels="rgb").shape == (3, 16, 16)
+    for pictures in ([gray, colour, gray], [colour, gray, gray]):
+        data = load_data(Items(pictures))
+        expected = [np.asarray(picture.convert("RGB")).transpose(2, 0, 1) for picture in pictures]
+        assert np.array_equal(data.pixels.numpy(), expected)
+
+
+def test_floats_stay_floats_if_one_item_is_not_divided_bytes():
+    images = [BYTES[0] / np.float32(255), np.random.default_rng(0).random((3, 16, 16), np.float32)]
+    data = load_data(Items(images))
+    assert data.pixels.dtype == torch.float32 and np.array_equal(everything(data), images)
+    assert load_data(Items([torch.rand(1, 8, 8).bfloat16()] * 2)).shape == (1, 8, 8)
+
+
+def test_a_range_that_grows_is_refused_if_the_background_is_drawn():
+    items = Items([np.ones((3, 8, 16), np.uint8), BYTES[1, :, :8]])
+    with raises("images", value="values up to 254 after values up to 1"):
+        load_data(items, size=16, fit="pad")
+    assert load_data(items, size=16, fit="pad", white=255).shape == (3, 16, 16)
+    assert load_data(items, size=16).pixels[0].max() == 1
+
+
 class Endless(IterableDataset):
     def __iter__(self):
         yield BYTES[0]
@@ -97,6 +122,9 @@ class Endless(IterableDataset):
         (Items(["x", "y"]), {}, "data", "str of shape []"),
         (Items([(BYTES[0], 1)] * 2), {"names": ["a", "b"]}, "names", ["a", "b"]),
         (Items([BYTES[0]] * 2), {"fold": 1}, "option", "fold"),
+        (Items([Image.fromarray(BYTES[0, 0] / np.float32(2))] * 2), {}, "images", ...),
+        (Items([BYTES[0]] * 2), {"alpha": True}, "alpha", True),
+        (Items([np.zeros((3, 8, 3), np.uint8)] * 2), {}, "layout", [1, 3, 8, 3]),
         (DataLoader(Items([BYTES[0]] * 2)), {}, "data", "DataLoader"),
         (Endless(), {}, "data", "Endless"),
     ],

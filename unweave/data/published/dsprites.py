@@ -12,7 +12,8 @@ import numpy as np
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.npz_rows import iter_rows, read_array, shape_of
+from unweave.data.storage.h5_file import h5_array
+from unweave.data.storage.npz_arrays import iter_rows, read_array, shape_of
 from unweave.data.storage.source import DataPath, open_files
 
 _FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
@@ -39,10 +40,10 @@ def _read(files: list[Path], folder: Path) -> Factors:
 
     if h5py.is_hdf5(files[0]):
         with h5py.File(files[0], "r") as file:
-            images = file["imgs"]
-            values_NK = file["latents/values"][()]
+            images = h5_array(file, "imgs")
+            classes_NK, values_NK = (h5_array(file, f"latents/{kind}")[()] for kind in ("classes", "values"))
             chunks = (images[start : start + _HDF5_ROWS] for start in range(0, len(images), _HDF5_ROWS))
-            return _pack(images.shape, chunks, file["latents/classes"][()], values_NK, folder)
+            return _pack(images.shape, chunks, classes_NK, values_NK, folder)
     with zipfile.ZipFile(files[0]) as archive:  # the pickled `metadata` is not read
         shape, _ = shape_of(archive, "imgs")
         classes_NK, values_NK = (read_array(archive, f"latents_{kind}") for kind in ("classes", "values"))

@@ -13,7 +13,7 @@ import numpy as np
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, write_rows
 from unweave.data.storage.download import RemoteFile
-from unweave.data.storage.npz_rows import iter_rows, shape_of
+from unweave.data.storage.npz_arrays import iter_rows, shape_of
 from unweave.data.storage.source import DataPath, open_files
 
 Values = tuple[tuple[float | str, ...], ...]

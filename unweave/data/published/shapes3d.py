@@ -11,6 +11,7 @@ import numpy as np
 from unweave.data.dataset import Dataset
 from unweave.data.storage.array_store import Factors, grid_values, write_rows
 from unweave.data.storage.download import RemoteFile
+from unweave.data.storage.h5_file import h5_array
 from unweave.data.storage.source import DataPath, open_files
 
 REMOTE = RemoteFile(
@@ -35,7 +36,7 @@ def _read(files: list[Path], folder: Path) -> Factors:
     import h5py
 
     with h5py.File(files[0], "r") as file:
-        images, labels_NK = file["images"], file["labels"][()]
+        images, labels_NK = h5_array(file, "images"), h5_array(file, "labels")[()]
         count = len(images)
         if images.ndim != 4 or images.dtype != np.uint8 or labels_NK.shape != (count, len(NAMES)):
             raise ValueError(f"images {images.shape} and labels {labels_NK.shape} are not those of 3D Shapes")

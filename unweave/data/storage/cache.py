@@ -2,13 +2,14 @@
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
-from unweave.errors import UserError
+from unweave.errors import UserError, UserNotice
 from unweave.runs import write_atomic
 from unweave.runs.lock import lock
 
@@ -30,16 +31,24 @@ def cache_error(folder: Path, reason: OSError | str) -> UserError:
 
 @contextmanager
 def cache_lock(name: str) -> Iterator[None]:
-    """Let one process at a time make the cached data of this name.
+    """Let one process at a time make the cached data of this name; others wait.
 
-    Without effect if the cache is not writable or its file system has no locks: then each process makes its own.
+    Without effect if the cache is not writable: then each process makes its own.
     """
     path = cache_dir() / "locks" / name
     with ExitStack() as stack:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(lock(path))
+            try:
+                stack.enter_context(lock(path, _Busy))
+            except _Busy as busy:
+                warnings.warn(f"waiting for {busy}, which prepares the same data", UserNotice, stacklevel=3)
+                stack.enter_context(lock(path))
         yield
+
+
+class _Busy(Exception):
+    """Another process holds the lock."""
 
 
 def cached_array(name: str, shape: tuple[int, ...], make: Callable[[], np.ndarray]) -> np.ndarray:

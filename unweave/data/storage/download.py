@@ -1,20 +1,25 @@
-"""Download a published file, resuming after interruptions; a file that exists is complete and verified."""
+"""Download a published file, resuming after interruptions; a file that exists is complete.
+
+It has the published checksum, or if none is published, that of the first download, which is stored beside it.
+"""
 
 import errno
 import hashlib
 import os
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from unweave.data.storage.cache import cache_error
 from unweave.data.storage.progress import progress_task
-from unweave.errors import UserError
+from unweave.errors import UserError, UserNotice
+from unweave.runs import write_atomic
 from unweave.version import __version__
 
 try:
@@ -45,10 +50,23 @@ class _DownloadError(Exception):
     """One address did not provide the file; the text gives the reason."""
 
 
+class SecureRedirects(HTTPRedirectHandler):
+    """Follows redirects, but not from https to an address whose content anybody on the way could replace."""
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise _DownloadError(f"redirects from https to {newurl}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+urlopen = build_opener(SecureRedirects).open
+
+
 def fetch(name: str, remote: RemoteFile, folder: Path) -> Path:
     """Return the file, downloaded to the folder if necessary. `name` is the data set, for messages."""
     path, part = folder / remote.file, folder / f"{remote.file}.part"
     if path.is_file():
+        _check_unchanged(name, path, remote)
         return path
     _prepare_folder(folder, remote.size)
     reasons = []
@@ -67,11 +85,38 @@ def fetch(name: str, remote: RemoteFile, folder: Path) -> Path:
                 continue
             if fcntl is None:
                 file.close()  # Windows does not rename open files
+            if not remote.digest:
+                _record_digest(name, part, path, url)
             os.replace(part, path)
             return path
     accepted = "the file or its folder, downloaded in another way"
     message = f"data {name!r}: {remote.file} cannot be downloaded ({'; '.join(reasons)}); pass path= {accepted}"
     raise UserError(message, argument="path", accepted=accepted)
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _record_digest(name: str, part: Path, path: Path, url: str) -> None:
+    """Store the checksum of a first download for which none is published, so that later changes are detected."""
+    digest = digest_of(part, "sha256")
+    write_atomic(_record(path), f"{digest}  {path.name}\n".encode())
+    insecure = ", and the connection was not encrypted" if url.startswith("http:") else ""
+    text = f"data {name!r}: no checksum of {path.name} is published{insecure}; the SHA-256 of this download is {digest}"
+    warnings.warn(text, UserNotice, stacklevel=2)
+
+
+def _check_unchanged(name: str, path: Path, remote: RemoteFile) -> None:
+    """Raise if a file differs from the published or the first downloaded one."""
+    if remote.digest:
+        wrong = wrong_digest(path, remote)
+    else:
+        known = _record(path).read_text().split()[:1] if _record(path).is_file() else []
+        wrong = "it has changed since it was downloaded" if known not in ([], [digest_of(path, "sha256")]) else ""
+    if wrong:
+        accepted = "an intact copy, or delete the file to download it again"
+        raise UserError(f"data {name!r}: '{path}': {wrong}; pass path= {accepted}", argument="path", value=str(path))
 
 
 def digest_of(path: Path, kind: str) -> str:

@@ -35,9 +35,14 @@ def open_regular(path: str | Path) -> BinaryIO:
 
 
 def read_regular(path: str | Path) -> bytes:
-    """Return the content of a regular file; raise an OSError for anything else."""
-    with open_regular(path) as file:
-        return file.read()
+    """Return the content of a regular file; raise an OSError for other files, a MemoryError for one too large."""
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise MemoryError(str(error)) from error
+        raise
 
 
 def _kind(mode: int) -> str:

@@ -18,7 +18,6 @@ class LabelMapping(NamedTuple):
     classes: dict[float | str, int]  # value of the factor -> class of the model
     size: int  # number of classes of the model
     spans: tuple[Span, ...] = ()  # of a binned continuous factor, the range of each value
-    labelled_indices: frozenset[int] = frozenset()  # observations whose label was used in training
 
     def names(self) -> list[str]:
         """Name of each class of the model: its value, its values, or their range."""
@@ -57,14 +56,12 @@ def value_name(data: Dataset, k: int, number: int) -> str:
     return span_text(spans[number]) if spans else format_value(data.factor_values[k][number])
 
 
-def label_mappings(labelled: LabelledSet, with_indices: bool = False) -> list[LabelMapping]:
+def label_mappings(labelled: LabelledSet) -> list[LabelMapping]:
     """Mapping of each labelled factor: binned and permuted like the labels, without noise."""
     data, found = labelled.data, []
-    index_N, labels_NL = (column.cpu() for column in labelled.table)
     for number, k in enumerate(labelled.spec.factors):
         classes = dict(zip(data.factor_values[k], labelled.class_labels(number).tolist(), strict=True))
-        used = frozenset(index_N[labels_NL[:, number] >= 0].tolist()) if with_indices else frozenset[int]()
-        found.append(LabelMapping(data.factor_names[k], classes, labelled.sizes[number], spans_of(data, k), used))
+        found.append(LabelMapping(data.factor_names[k], classes, labelled.sizes[number], spans_of(data, k)))
     return found
 
 

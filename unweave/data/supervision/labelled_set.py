@@ -49,6 +49,10 @@ class LabelledSet:
         # A single run has one seed: its labels are looked up instead of computed in every step.
         self.table = self.assigned(self.seed, torch.arange(spec.n, device=self.seed.device))
 
+    def is_labelled(self, index_N: Tensor) -> Tensor:
+        """Return which of these observations are labelled; all repetitions of an original observation are."""
+        return torch.isin(self.data.origin_index(index_N), self.data.origin_index(self.table[0]))
+
     def complete(self) -> LabelledSet:
         """Return the set in which every observation with a known factor is labelled, without noise."""
         most = self.data.size if self.known is None else len(self.known)

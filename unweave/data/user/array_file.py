@@ -156,7 +156,8 @@ def _find_columns(
     if factors is not None:
         others = [name for name in arrays if name != images]
         check_choice("factors", str(factors), others, context=context)
-    key = factors or next((n for n in _FACTORS if n in arrays and n != images and len(arrays[n]) == count), None)
+    usual = (n for n in _FACTORS if n in arrays and n != images and arrays[n].shape[:1] == (count,))
+    key = factors or next(usual, None)
     return _columns_of(arrays, str(key), count) if key is not None else ({}, ())
 
 

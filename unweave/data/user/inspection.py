@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
-from unweave.data.dataset import Dataset
+from unweave.data.dataset import Dataset, all_indices
 from unweave.data.user.arrays import Arrays
 from unweave.data.user.factor_table import repr_value
 from unweave.data.user.wording import count_text, first_names, printable
@@ -49,10 +48,16 @@ def data_warnings(data: Dataset) -> list[str]:
 
 
 def image_warnings(data: Dataset) -> list[str]:
-    """Return one line if all images are identical, or each has a single colour; the first others end the search."""
-    first = data.raw_images(torch.tensor([0])).cpu()
+    """Return one line if all images of user data are identical, or each has a single colour.
+
+    The first other images end the search.
+    """
+    if not data.origin.source_info.title:
+        return []
+    index_N = all_indices(data)
+    first = data.raw_images(index_N[:1]).cpu()
     identical = constant = True
-    for part in torch.arange(data.size).split(_CHUNK):
+    for part in index_N.split(_CHUNK):
         images = data.raw_images(part).cpu()
         identical = identical and bool((images == first).all())
         constant = constant and bool((images == images[..., :1, :1]).all())
@@ -60,7 +65,7 @@ def image_warnings(data: Dataset) -> list[str]:
             return []
     if not identical:
         return [f"each of the {data.size:,} images has a single colour"]
-    level = float(data.images(torch.tensor([0])).mean())
+    level = float(data.images(index_N[:1]).mean())
     colour = {0.0: "black", 1.0: "white"}.get(level, "identical") if constant else "identical"
     return [f"all {data.size:,} images are {colour}: there is nothing to learn from them"]
 
@@ -93,8 +98,8 @@ def data_summary(data: Dataset) -> list[str]:
 
 def factor_values_of(data: Dataset, k: int) -> np.ndarray:
     """Return factor k of all observations (of a part if there are very many) as numbers; nan if unknown."""
-    index = torch.arange(0, data.size, -(-data.size // _MAX_OBSERVATIONS))
-    return data.exact_values(index)[:, k].numpy()
+    index = all_indices(data)[:: -(-data.size // _MAX_OBSERVATIONS)]
+    return data.exact_values(index)[:, k].cpu().numpy()
 
 
 def _images(data: Dataset) -> Section:

@@ -8,8 +8,14 @@ _ESCAPED = ("Cc", "Cs", "Zl", "Zp")  # control characters, surrogates (bytes tha
 
 
 def printable(name: str) -> str:
-    r"""Return a name as one line of text, with line breaks and what is not text as escapes such as \n."""
-    return "".join(c.encode("unicode_escape").decode() if category(c) in _ESCAPED else c for c in name)
+    r"""Return a name as one line of text, with line breaks and bytes that are not text as escapes such as \n."""
+    return "".join(_escaped(sign) if category(sign) in _ESCAPED else sign for sign in name)
+
+
+def _escaped(sign: str) -> str:
+    if 0xDC80 <= ord(sign) <= 0xDCFF:  # a byte of a file name that is not UTF-8
+        return f"\\x{ord(sign) - 0xDC00:02x}"
+    return sign.encode("unicode_escape").decode()
 
 
 def display_path(path: Path) -> str:

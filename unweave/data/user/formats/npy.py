@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from unweave.data.storage.memmap import open_memmap
+from unweave.data.storage.npz_arrays import check_npy
 from unweave.data.user.formats.array_format import ArrayFormat, Arrays
 
 
 def _read(path: Path, memmap: bool) -> Arrays:
+    check_npy(path)
     return {"images": open_memmap(path) if memmap else np.load(path, allow_pickle=False)}
 
 

@@ -5,19 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
+from unweave.data.storage.npz_arrays import read_npz_arrays
 from unweave.data.user.formats.array_format import ArrayFormat, Arrays
 
 
 def _read(path: Path, memmap: bool) -> Arrays:
-    """Return the arrays; those of Python objects, as in the metadata of some published files, are left out."""
-    arrays = {}
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-        for name in archive:
-            try:
-                arrays[name] = archive[name]
-            except ValueError:
-                continue
-    return arrays
+    """Return the arrays; Python objects, as in the metadata of some published files, and other files are left out."""
+    return read_npz_arrays(path, skip_objects=True)
 
 
 def _write_example(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
