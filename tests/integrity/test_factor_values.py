@@ -223,3 +223,14 @@ def test_a_run_keeps_the_factors_it_was_trained_with(tmp_path, kind):
     with pytest.warns(UserWarning, match="earlier version"):
         assert load_data(kind, **options, fingerprint=FINGERPRINTS[kind]).factor_values == earlier
     assert load_data(kind, **options).factor_values != earlier
+
+
+@pytest.mark.parametrize("source", ["table", "array"])
+def test_factors_of_very_many_columns_are_refused(tmp_path, source):
+    """More than 10,000 columns are one error before any of them is examined (B-H11)."""
+    columns = [f"c{k}" for k in range(10_001)]
+    with pytest.raises(uw.UserError, match=r"10,001 columns"):
+        if source == "table":
+            from_table(tmp_path, **{name: [0, 1] for name in columns})
+        else:
+            load_data(PIXELS[:2], factors=np.zeros((2, 10_001)), names=columns)

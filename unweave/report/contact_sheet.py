@@ -20,7 +20,11 @@ from unweave.runs import write_files
 _ACROSS, _DOWN = 8, 6
 _CELL = 104  # pixels on the sheet, about
 _HEAD = 52
-_MAX_BARS = 12  # bars of a discrete factor
+_MAX_BARS = 12  # names of bars of a discrete factor
+_MAX_SINGLE_BARS = 200  # numbers with a bar for each of them; more are drawn like a continuous factor
+_BINS = 30
+_MAX_CHARTS = 60
+_MAX_VALUES = 12  # factors whose values are below an image; there is no space for more
 
 
 def save_sheets(data: Dataset, out: Path, title: str) -> list[Path]:
@@ -54,7 +58,7 @@ def contact_sheet(data: Dataset, title: str, names: Sequence[str] = ()) -> bytes
         sheet.paste(cell, (x, y))
         draw.rectangle((x - 1, y - 1, x + width, y + height), outline=LINE)
         name = printable(names[observation].rsplit("/", 1)[-1]) if names else ""
-        values = ", ".join(_value(data, int(observation), k) for k in range(len(data.factor_names)))
+        values = ", ".join(_value(data, int(observation), k) for k in range(min(_MAX_VALUES, len(data.factor_names))))
         for row, text in enumerate(filter(None, (name, values))):
             draw.text((x, y + height + 3 + 14 * row), _cut(text, note, width), font=note, fill=SOFT)
     return to_png(sheet)
@@ -95,20 +99,25 @@ def _plain(text: str) -> str:
 
 def factor_charts(data: Dataset) -> bytes:
     """Return a histogram of each factor, as PNG."""
-    across = min(3, count := len(data.factor_names))
+    across = min(3, count := min(_MAX_CHARTS, len(data.factor_names)))
     down = -(-count // across)
     figure = Figure(figsize=(3.6 * across, 2.5 * down), dpi=120, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)  # type: ignore[union-attr, call-arg]
     for k in range(count):
         _chart(figure.add_subplot(down, across, k + 1), data, k)
+    if count < len(data.factor_names):
+        figure.suptitle(f"the first {count} of {len(data.factor_names):,} factors", fontsize=10, color=SOFT)
     return figure_png(figure)
 
 
 def _chart(axes: Axes, data: Dataset, k: int) -> None:
     numbers = factor_values_of(data, k)
     present = numbers[~np.isnan(numbers)]
+    values = data.factor_values[k]
     if data.factor_types[k] == "continuous":
-        axes.hist(present, bins=30, color=ACCENT)
+        axes.hist(present, bins=_BINS, color=ACCENT)
+    elif len(values) > _MAX_SINGLE_BARS and not isinstance(values[0], str):
+        axes.hist(np.array(values, dtype=np.float64)[present.astype(np.int64)], bins=_BINS, color=ACCENT)
     else:
         _bars(axes, data, k, present.astype(np.int64))
     missing = len(numbers) - len(present)

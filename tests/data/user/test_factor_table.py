@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from raises import raises
 
-from unweave.data.user.factor_table import factor_table, read_table
+from unweave.data.user.factor_table import factor_table
 from unweave.data.user.row_matching import match_files
+from unweave.data.user.table_file import read_table
 
 
 def write_text(tmp_path, text, name="t.csv", encoding="utf-8"):
@@ -154,16 +155,19 @@ def test_rows_are_matched_to_files(entries):
     matched = match_files(frame, FILES, "t.csv")
     assert matched.column == "photo"
     assert matched.frame["n"].tolist() == [1, 2, 3, 4]
-    assert not matched.files_without_row and not matched.unmatched_rows and not matched.duplicate_files
+    assert not matched.files_without_row and not any(matched.unused_rows.values()) and not matched.duplicates.files
 
 
 def test_files_and_rows_without_a_match():
-    frame = pd.DataFrame({"file": ["2.jpg", "1.png", "nine.png", "bad.png", None, "a/2.JPG"], "n": list("abcdef")})
+    frame = pd.DataFrame(
+        {"file": ["2.jpg", "1.png", "nine.png", "bad.png", None, "a/2.JPG", "c/007"], "n": list("abcdefg")}
+    )
     matched = match_files(frame, FILES, "t.csv", unreadable=["x/bad.png"])
     assert matched.files_without_row == ["a/1.png", "b/1.png", "b/007.png"]
-    assert matched.unmatched_rows == ["1.png", "nine.png", "(row 6 is blank)"]  # 1.png fits two files
-    assert matched.duplicate_files == ["a/2.JPG"]
-    assert matched.frame["n"].isna().tolist() == [True, False, True, True] and matched.frame["n"][1] == "a"
+    unknown, ambiguous, elsewhere = matched.unused_rows.values()
+    assert unknown == ["nine.png", "(row 6 is blank)"] and ambiguous == ["1.png"] and elsewhere == ["c/007"]
+    assert matched.less_exact_rows == ["2.jpg"]  # a/2.JPG has a row with its path
+    assert matched.frame["n"].isna().tolist() == [True, False, True, True] and matched.frame["n"][1] == "f"
 
 
 def test_the_column_with_most_file_names_is_used():

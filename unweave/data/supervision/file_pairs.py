@@ -13,6 +13,7 @@ from unweave.data.callspec import call_text
 from unweave.data.dataset import Dataset, data_device
 from unweave.data.supervision.kind import Call, Fields, Supervision, Tables
 from unweave.data.user.pair_lists import read_pairs, read_rows
+from unweave.data.user.wording import renamed_note
 from unweave.errors import check_path
 from unweave.ops.noise import fold, random_bits, random_integers
 
@@ -64,6 +65,10 @@ class FilePairs(Supervision):
         skipped = f"; {pairs.left_out} more name an image that is not in this data set" if pairs.left_out else ""
         header = " Row 1 is read as a header." if pairs.header else ""
         return f"Pairs as listed in {self.file}. There are {count} of them{shared}{skipped}.{header}"
+
+    def warnings(self, data: Dataset) -> list[str]:
+        renamed = read_pairs(self.file, data, self.fingerprint).renamed
+        return [renamed_note(self.file, renamed)] if renamed else []
 
     def tables(self, data: Dataset, seed: int) -> Tables:
         pairs, device = read_pairs(self.file, data, self.fingerprint), data_device(data)

@@ -24,12 +24,12 @@ class LabelMapping(NamedTuple):
         positions: list[list[int]] = [[] for _ in range(self.size)]
         for position, y in enumerate(self.classes.values()):
             positions[y].append(position)
-        return [self._name(found) or f"class {k}" for k, found in enumerate(positions)]
+        values = list(self.classes)
+        return [self._name(values, found) or f"class {k}" for k, found in enumerate(positions)]
 
-    def _name(self, positions: Sequence[int]) -> str:
+    def _name(self, values: Sequence[float | str], positions: Sequence[int]) -> str:
         if self.spans and positions:  # of neighbouring ranges: others are never joined
             return span_text((self.spans[positions[0]][0], self.spans[positions[-1]][1]))
-        values = list(self.classes)
         return " or ".join(format_value(values[position]) for position in positions)
 
     @property

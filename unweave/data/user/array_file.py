@@ -17,9 +17,10 @@ from unweave.data.storage.digest import SAMPLED_NOTE, file_part, file_state
 from unweave.data.storage.memory_limit import memory_limit
 from unweave.data.storage.regular_file import irregular_kind
 from unweave.data.user.arrays import Arrays, check_fingerprint
-from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_as_stored, read_table
+from unweave.data.user.factor_table import FactorTable, factor_table, no_factors, read_as_stored
 from unweave.data.user.formats import ACCEPTED, find_format
 from unweave.data.user.pixels import CURRENT_RULES, ArrayOptions, options_of_rules_1, to_pixels
+from unweave.data.user.table_file import read_table
 from unweave.data.user.wording import display_path
 from unweave.errors import UserError, UserNotice, check_choice, check_integer, check_path, invalid
 

@@ -127,5 +127,6 @@ def check_fingerprint(images: Path, factors: Path, stored: str | None, current: 
     then, now = str(stored).split("-"), current.split("-")
     part, path = ("data", images) if then[:2] != now[:2] else ("factors", factors)
     counts = f" ({then[0]} images then, {now[0]} now)" if then[0] != now[0] else ""
-    message = f"the {part} in '{path}' have changed since the run was trained{counts}; restore them{hint}"
+    rules = " or their rows name images in other folders" if part == "factors" else ""
+    message = f"the {part} in '{path}' have changed since the run was trained{counts}{rules}; restore them{hint}"
     raise UserError(message, argument=part, value=str(path), accepted="the data of the run")

@@ -9,26 +9,16 @@ Shape letters: N observations, K factors.
 from __future__ import annotations
 
 import hashlib
-import io
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from unweave.data.ranges import Span, class_spans
-from unweave.data.user.factor_values import (
-    MISSING,
-    MISSING_AMONG_NUMBERS,
-    Values,
-    read_earlier_values,
-    read_values,
-)
-from unweave.errors import UserError, UserNotice, check_choice, check_path, invalid
-
-if TYPE_CHECKING:
-    import pandas as pd
+from unweave.data.user.factor_values import Values, read_earlier_values, read_values
+from unweave.errors import UserError, UserNotice, check_choice, invalid
 
 T = TypeVar("T", bound="HasTable")
 FACTOR_TYPES = ("discrete", "continuous")
@@ -78,7 +68,7 @@ def factor_table(
     for name in select or ():
         check_choice("column", name, columns, context="columns")
     columns, keep = ({name: columns[name] for name in select}, True) if select else (columns, keep)
-    _check_count(len(columns), "columns")
+    check_column_count(len(columns), "columns")
     given = factor_types or {}
     for name, factor_type in given.items():
         check_choice("factor", name, columns, context="factor_types")
@@ -196,7 +186,7 @@ def _as_floats(name: str, integers: np.ndarray) -> np.ndarray:
     return floats
 
 
-def _check_count(count: int, argument: str, context: str = "") -> None:
+def check_column_count(count: int, argument: str, context: str = "") -> None:
     """Raise if there are too many columns; each is examined by itself."""
     if count > MAX_COLUMNS:
         raise invalid(argument, f"{count:,} columns", f"at most {MAX_COLUMNS:,} columns", context=context)
@@ -215,85 +205,3 @@ def repr_value(value: float | str) -> str:
     if not isinstance(value, float | int | np.number):
         return f"'{value}'"
     return f"{int(value)}" if (abs(value) < 2**53 and value == int(value)) or isinstance(value, int) else f"{value:.6g}"
-
-
-def read_table(path: str | Path) -> pd.DataFrame:
-    """Read a .csv, .tsv or .parquet; texts stay texts, so that '007' matches 007.png."""
-    path = check_path("factors", path)
-    accepted = "a .csv or .parquet file that exists"
-    suffix = path.suffix.lower()
-    if not path.is_file() or suffix not in (".csv", ".tsv", ".txt", ".parquet", ".pq"):
-        raise invalid("factors", str(path), accepted)
-    try:
-        frame = _read_parquet(path) if suffix in (".parquet", ".pq") else _read_text(path)
-    except UserError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        message = f"factors '{path}' cannot be read as a table: {reason}"
-        raise UserError(message, argument="factors", value=str(path), accepted=accepted) from error
-    frame.columns = [str(name).strip() for name in frame.columns]
-    context = f"factors '{path}'"
-    if not len(frame):
-        raise invalid("factors", "no rows", "one row for each image", context=context)
-    if not frame.columns.is_unique:
-        name = frame.columns[frame.columns.duplicated()][0]
-        raise invalid("columns", f"{name!r} twice", "columns of different names", context=context)
-    return frame
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        import pyarrow  # noqa: F401
-        from pyarrow.parquet import read_schema
-
-        _check_count(len(read_schema(path)), "columns", f"factors '{path}'")
-        return pd.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable")  # integers stay integers
-    except ImportError:
-        message = f"factors '{path}': Parquet requires the package pyarrow: pip install pyarrow, or pass a .csv"
-        raise UserError(message, argument="factors", value=str(path), accepted="a .csv file") from None
-
-
-def read_separated(path: Path) -> tuple[str, str]:
-    """Return a text and its separator, in the variants that spreadsheets write: commas, semicolons or tabs; any BOM."""
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    head = next((line for line in text.splitlines() if line.strip()), "")
-    return text, max(",;\t", key=head.count)
-
-
-def _read_text(path: Path) -> pd.DataFrame:
-    """Return the entries of a text file as texts, also those that pandas would take as missing."""
-    import pandas as pd
-
-    text, separator = read_separated(path)
-    context = f"factors '{path}'"
-    options: dict[str, Any] = dict(sep=separator, dtype=str, keep_default_na=False, na_filter=False)
-    head = next((line for line in text.splitlines() if line.strip()), "")
-    _check_count(head.count(separator) + 1, "columns", context)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            frame = pd.read_csv(io.StringIO(text), index_col=False, skipinitialspace=True, **options)
-        except pd.errors.ParserWarning:
-            accepted = "a table whose rows have as many entries as its header"
-            raise invalid("factors", "rows with more entries", accepted, context=context) from None
-    names = pd.read_csv(io.StringIO(text), header=None, nrows=1, skipinitialspace=True, **options).iloc[0]
-    frame.columns = [given.strip() or name for given, name in zip(names, frame.columns, strict=True)]
-    if separator == ";":
-        frame = frame.apply(_decimal_points)
-    return frame
-
-
-def _decimal_points(texts: pd.Series) -> pd.Series:
-    """Return a column of numbers with decimal commas with decimal points; other columns unchanged."""
-    known = texts[~texts.str.strip().isin(MISSING) & ~texts.str.strip().str.casefold().isin(MISSING_AMONG_NUMBERS)]
-    number = r"\s*[+-]?(\d+|\d*,\d+)([eE][+-]?\d+)?\s*"
-    if len(known) and known.str.fullmatch(number).all():
-        return texts.str.replace(",", ".", regex=False)
-    return texts

@@ -1,16 +1,18 @@
 """A data set of a folder of images of any size and format, with an optional table of factors."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from unweave.data.user.arrays import Arrays, check_fingerprint
-from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_as_stored, read_table
+from unweave.data.user.factor_table import concatenate, factor_table, no_factors, read_as_stored
 from unweave.data.user.folder_info import FolderFactors, folder_info
 from unweave.data.user.image_io import Preprocessing
 from unweave.data.user.pair_lists import GroupAssignment, read_groups, read_rows
-from unweave.data.user.row_matching import match_files
+from unweave.data.user.row_matching import MatchedRows, match_files
 from unweave.data.user.scan import FolderScan, list_files, read_folder
+from unweave.data.user.table_file import read_table
 from unweave.errors import UserError, check_integer, check_path, invalid
 
 
@@ -43,19 +45,13 @@ def folder(
     group_rows = None if groups is None else read_rows("groups", groups)
     groups_path = group_rows and group_rows.path
     pixels, scan = read_folder(root, list_files(root, [p for p in (factors_path, groups_path) if p]), preprocessing)
-    series, matched = _subfolder_names(scan), None
-    if frame is not None:
-        matched = match_files(frame, scan.files, str(factors_path), list(scan.unreadable))
-        series = {str(name): matched.frame[name] for name in matched.frame}
-    groups_found = None if group_rows is None else read_groups(group_rows, scan.files, scan.unreadable)
-
-    def read_factors(earlier: bool) -> FolderFactors:
-        class_names = ("folder",) if matched is None else ()
-        found = factor_table(series, factor_types, select=columns, names=class_names, earlier=earlier)
-        known = FolderFactors(found[0] if series else no_factors(len(scan.files)), found[1], matched)
-        return known if groups_found is None else _with_groups(known, groups_found)
-
+    matched = None if frame is None else match_files(frame, scan.files, str(factors_path), list(scan.unreadable), root)
+    found = None if group_rows is None else read_groups(group_rows, scan.files, scan.unreadable, root)
+    read_factors = partial(_read_factors, scan, matched, found, columns, factor_types)
     folder_factors = read_as_stored(read_factors, fingerprint, root)
+    if matched is not None and fingerprint is None:  # older versions used the first row
+        used = [name for name in folder_factors.table.names if name in matched.frame]
+        matched.duplicates.check(used, str(factors_path))
     current = f"{len(scan.files)}-{scan.digest}-{folder_factors.table.digest()}"
     hint = "; a trained model reads new images without them: unweave predict RUN FOLDER, or encode"
     check_fingerprint(root, factors_path or groups_path or root, fingerprint, current, hint)
@@ -77,6 +73,22 @@ def _existing(path: str | Path | None) -> Path:
     if not root.is_dir():
         raise invalid("data", str(path), "a folder of images that exists")
     return root
+
+
+def _read_factors(
+    scan: FolderScan,
+    matched: MatchedRows | None,
+    groups: GroupAssignment | None,
+    columns: Sequence[str] | None,
+    factor_types: Mapping[str, str] | None,
+    earlier: bool,
+) -> FolderFactors:
+    """Return the factors of the table, or else of the sub-folders, and of the groups."""
+    series = _subfolder_names(scan) if matched is None else {str(name): matched.frame[name] for name in matched.frame}
+    names = ("folder",) if matched is None else ()
+    table, excluded = factor_table(series, factor_types, select=columns, names=names, earlier=earlier)
+    factors = FolderFactors(table if series else no_factors(len(scan.files)), excluded, matched)
+    return factors if groups is None else _with_groups(factors, groups)
 
 
 def _subfolder_names(scan: FolderScan) -> dict[str, Any]:

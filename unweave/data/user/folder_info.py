@@ -14,7 +14,7 @@ from unweave.data.user.notes import STORED_IN_COLOUR, conversion_notes
 from unweave.data.user.pair_lists import GroupAssignment
 from unweave.data.user.row_matching import MatchedRows
 from unweave.data.user.scan import FolderScan
-from unweave.data.user.wording import count_text, counts_text, display_path, first_names
+from unweave.data.user.wording import count_text, counts_text, display_path, first_names, renamed_note
 
 _MODES = {
     "RGB": "colour", "L": "grey", "P": "palette", "1": "black and white", "RGBA": "colour with transparency",
@@ -41,12 +41,11 @@ def folder_info(
     row_notes, row_warnings, group_warnings = _unused_table(path, scan.unreadable), [], []
     if matched:
         row_notes = _listed(matched.files_without_row, "image has", "images have", "no row")
-        row_warnings = _listed(matched.unmatched_rows, "row names", "rows name", "no image")
-        several = "several rows, of which the first is used"
-        row_warnings += _listed(matched.duplicate_files, "image has", "images have", several)
+        row_warnings = _row_warnings(matched, factors_path)
     if groups:
         problem = "only one image and cannot be trained on"
         group_warnings = _listed(groups.singleton_groups, "group has", "groups have", problem)
+        group_warnings += [renamed_note(groups.path.name, groups.renamed)] if groups.renamed else []
     return SourceInfo(
         title=display_path(path),
         details=_file_details(scan),
@@ -61,6 +60,16 @@ def folder_info(
         group_notes=[*(_group_notes(groups) if groups else []), *group_warnings],
         group_warnings=group_warnings,
     )
+
+
+def _row_warnings(matched: MatchedRows, table: Path | None) -> list[str]:
+    """Return one line for each kind of row that gives no image its values."""
+    found = [line for why, rows in matched.unused_rows.items() for line in _listed(rows, "row names", "rows name", why)]
+    problem = "an image that another row names by its path"
+    found += _listed(matched.less_exact_rows, "row names", "rows name", problem)
+    files = list(dict.fromkeys(matched.duplicates.files))
+    found += _listed(files, "image has", "images have", "several rows, of which the first is used")
+    return found + ([renamed_note(table.name, matched.renamed)] if table and matched.renamed else [])
 
 
 def _file_details(scan: FolderScan) -> list[tuple[str, ...]]:

@@ -4,7 +4,7 @@
     IMG_0001.jpg,IMG_0002.jpg,content    a pair, and what the two share: content or style
     IMG_0001.jpg,Anna                    an image and its group
 
-Images are named as in a table of factors: by their path in the folder or the end of it, with or without extension.
+Images are named as in a table of factors; see `file_names`.
 An error names the first invalid row, numbered as in a spreadsheet.
 
 Shape letters: N observations, L listed pairs.
@@ -13,7 +13,7 @@ Shape letters: N observations, L listed pairs.
 import csv
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,8 +22,9 @@ from torch import Tensor
 
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.storage.regular_file import irregular_kind
-from unweave.data.user.factor_table import FactorTable, read_separated, text_factor
-from unweave.data.user.row_matching import file_finder, find_file
+from unweave.data.user.factor_table import FactorTable, text_factor
+from unweave.data.user.file_names import AMBIGUOUS, ELSEWHERE, UNKNOWN, FileNames
+from unweave.data.user.table_file import read_separated
 from unweave.errors import UserError, check_path
 
 ROW_CONTENT = {"pairs": "two file names", "groups": "a file name and a group name"}
@@ -70,6 +71,7 @@ class GroupAssignment(NamedTuple):
     table: FactorTable  # one factor, `group`
     singleton_groups: list[str]  # groups of one image
     header: bool
+    renamed: str = ""  # the folder that the rows name, if it is not the folder that was read
 
 
 class PairList(NamedTuple):
@@ -79,6 +81,7 @@ class PairList(NamedTuple):
     left_out: int  # number of pairs with an image that is unreadable or not in this part of the folder
     header: bool
     shared_L: Tensor | None = None  # 0 if a pair shares the content, 1 if the style; None if the file does not say
+    renamed: str = ""  # the folder that the rows name, if it is not the folder of the data
 
 
 def read_rows(option: str, path: str | Path) -> RowFile:
@@ -112,48 +115,51 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, cells
 
 
-class _Images:
-    """The images of a folder, found by name."""
+_PROBLEMS = {
+    UNKNOWN: "is not an image of the folder",
+    AMBIGUOUS: "names several images",
+    ELSEWHERE: "names an image in another folder",
+}
 
-    def __init__(self, file: RowFile, images: Sequence[str], unreadable: Mapping[str, str]) -> None:
-        self.file, self.images = file, images
-        self.finder, self.unreadable = file_finder(images), file_finder(list(unreadable))
+
+class _Images:
+    """The images that the first entries of the rows name."""
+
+    def __init__(
+        self, file: RowFile, columns: int, images: Sequence[str], unreadable: Iterable[str], root: Path | None
+    ) -> None:
+        self.file, self.example = file, images[0]
+        files = FileNames(images, unreadable, root)
+        names = list(dict.fromkeys(name for row in file.rows for name in (row.left, row.right)[:columns]))
+        matches = files.match_all(names)
+        self.found, self.renamed = dict(zip(names, matches, strict=True)), files.renamed(matches)
+        self.rows = self._without_header(names[:columns])
 
     def find(self, row: Row, name: str) -> int | None:
         """Return the index of an image; None if its file is unreadable, of which reading the folder has warned."""
-        index = find_file(name, self.finder)
-        if index is not None:
-            # parent folders must agree as far as both have any: cats/1.png is not dogs/1.png
-            parents = (text.casefold().replace("\\", "/").split("/")[-2::-1] for text in (name, self.images[index]))
-            if all(ours == theirs for ours, theirs in zip(*parents) if ours not in ("", ".")):
-                return index
-        if find_file(name, self.unreadable) is not None:
-            return None
-        last = Path(name.replace("\\", "/")).name.casefold()
-        ambiguous = index is None and any(last in (p.name, p.stem) for p in map(Path, map(str.casefold, self.images)))
-        problem = "names several images" if ambiguous else "is not an image of the folder"
-        accepted = f"the path of an image in the folder, such as {self.images[0]!r}"
-        raise self.file.error(f"{name!r} {problem}", accepted, row, name)
+        match = self.found[name]
+        if not match.problem:
+            return match.image
+        accepted = f"the path of an image in the folder, such as {self.example!r}"
+        raise self.file.error(f"{name!r} {_PROBLEMS[match.problem]}", accepted, row, name)
 
-    def without_header(self, columns: int) -> list[Row]:
-        """Return the rows without the header: a first row whose first `columns` entries cannot be file names."""
-        first, *rest = self.file.rows
-        names = (first.left, first.right)[:columns]
-        unknown = all(find_file(n, self.finder) is None and find_file(n, self.unreadable) is None for n in names)
-        if not unknown or any(Path(name).suffix for name in names):
+    def _without_header(self, names: Sequence[str]) -> list[Row]:
+        """Return the rows without a first row whose names are no file names."""
+        if any(self.found[name].problem != UNKNOWN or Path(name).suffix for name in names):
             return self.file.rows
-        if not rest:
+        if not self.file.rows[1:]:
             raise self.file.error("has no rows below its header")
-        return rest
+        return self.file.rows[1:]
 
 
-def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, str]) -> GroupAssignment:
+def read_groups(
+    file: RowFile, images: Sequence[str], unreadable: Iterable[str], root: Path | None = None
+) -> GroupAssignment:
     """Return the listed groups as a factor of these images; an image that is not listed is in no group."""
-    known = _Images(file, images, unreadable)
-    rows = known.without_header(1)
+    known = _Images(file, 1, images, unreadable, root)
     names_N: list[str | None] = [None] * len(images)
     seen: dict[int, int] = {}
-    for row in rows:
+    for row in known.rows:
         if (index := known.find(row, row.left)) is None:
             continue
         if index in seen:
@@ -163,7 +169,7 @@ def read_groups(file: RowFile, images: Sequence[str], unreadable: Mapping[str, s
     singletons = [name for name, count in counts.items() if count == 1]
     if len(singletons) == len(counts):
         raise file.error("every group has only one image", "a group of two or more images")
-    return GroupAssignment(file.path, text_factor("group", names_N), singletons, len(rows) < len(file.rows))
+    return GroupAssignment(file.path, text_factor("group", names_N), singletons, known.rows != file.rows, known.renamed)
 
 
 def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> PairList:
@@ -175,9 +181,9 @@ def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> Pair
     file = read_rows("pairs", path)
     if fingerprint not in (None, file.digest()):
         raise file.error("the rows are not those that the run was created with", "the original file")
-    known = _Images(file, folder.source_info.file_names, folder.source_info.unreadable_files)
-    rows = known.without_header(2)
-    listed, shared = _find_pairs(file, rows, known), [_shared(file, row) for row in rows]
+    info, root = folder.source_info, folder.options.get("path")
+    known = _Images(file, 2, info.file_names, info.unreadable_files, Path(str(root)) if root else None)
+    listed, shared = _find_pairs(file, known), [_shared(file, row) for row in known.rows]
     number_N = torch.full((folder.size,), -1)  # index in `data` of each image of the folder; the first of several
     origin_N = data.origin_index(all_indices(data)).cpu()
     number_N[origin_N.flip(0)] = torch.arange(data.size - 1, -1, -1)
@@ -187,8 +193,8 @@ def read_pairs(path: str, data: Dataset, fingerprint: str | None = None) -> Pair
     if not len(index_L2):
         raise file.error(f"has no pair of two images of data {data.name!r}", "at least one pair of images of the data")
     shared_L = torch.tensor([what for what, pair in zip(shared, listed, strict=True) if pair is not None])[here_L]
-    header = len(rows) < len(file.rows)
-    return PairList(index_L2, len(listed) - len(index_L2), header, shared_L if file.has_shared_column else None)
+    left_out, header = len(listed) - len(index_L2), known.rows != file.rows
+    return PairList(index_L2, left_out, header, shared_L if file.has_shared_column else None, known.renamed)
 
 
 def _shared(file: RowFile, row: Row) -> int:
@@ -199,11 +205,11 @@ def _shared(file: RowFile, row: Row) -> int:
     return SHARED.index(shared) if shared else 0
 
 
-def _find_pairs(file: RowFile, rows: Sequence[Row], known: _Images) -> list[tuple[int, int] | None]:
+def _find_pairs(file: RowFile, known: _Images) -> list[tuple[int, int] | None]:
     """Return the images of each pair; None if one of them is unreadable."""
     found: list[tuple[int, int] | None] = []
     seen: dict[frozenset[int], int] = {}
-    for row in rows:
+    for row in known.rows:
         left, right = known.find(row, row.left), known.find(row, row.right)
         if left is None or right is None:
             found.append(None)

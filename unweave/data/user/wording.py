@@ -38,3 +38,8 @@ def first_names(names: Sequence[str], max_names: int = 3) -> str:
     """Return the first names and the number of the others."""
     more = f" and {len(names) - max_names:,} more" if len(names) > max_names else ""
     return ", ".join(map(printable, names[:max_names])) + more
+
+
+def renamed_note(table: str, folder: str) -> str:
+    """Say that rows name a folder that has another name, which is right if it was renamed or moved."""
+    return f"rows of {table} name images in '{folder}', which is taken to be the folder of the data"
