@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from unweave.data.dataset import Dataset, all_indices
 from unweave.data.user.arrays import Arrays
