@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -70,7 +71,7 @@ def table(total: Played, arguments: argparse.Namespace, seconds: float) -> str:
     """Return the counts in Markdown: steps by operation, equal or refused with the word that names the change."""
     operations: dict[str, Counter[str]] = {}
     for outcome, count in total.outcomes.items():
-        operation, _, end = outcome.partition(": ")
+        operation, _, end = re.sub(r"\w+-\w+-steps\d+-seed\d+|run\d", "name of the run", outcome).partition(": ")
         operations.setdefault(operation, Counter())[end] += count
     lines = [
         f"# Random histories of runs, {time.strftime('%Y-%m-%d')}",
@@ -84,9 +85,10 @@ def table(total: Played, arguments: argparse.Namespace, seconds: float) -> str:
         "| --- | --- | --- | --- |",
     ]
     for operation, ends in sorted(operations.items()):
-        refused = Counter({end.removeprefix("refused, "): n for end, n in ends.items() if end != "equal"})
+        equal = sum(n for end, n in ends.items() if end.startswith("equal"))
+        refused = Counter({end.removeprefix("refused, "): n for end, n in ends.items() if end.startswith("refused")})
         named = ", ".join(f"{word} {n}" for word, n in refused.most_common())
-        lines.append(f"| {operation} | {ends['equal']} | {sum(refused.values())} | {named} |")
+        lines.append(f"| {operation} | {equal} | {sum(refused.values())} | {named} |")
     return "\n".join(lines) + "\n"
 
 

@@ -300,3 +300,9 @@ def test_report_opens_the_page(run, tmp_path, capsys, monkeypatch, answer):
     assert code == 0 and err == "" and asked == [page.resolve().as_uri()]
     out = " ".join(out.split())
     assert "my page.html" in out and ("no browser" in out) == (answer is not True)
+
+
+def test_no_command_prints_markup():
+    """Consoles print square brackets as they are; styles are given by `bold` and `Text`."""
+    for path in Path(app.__file__).parent.glob("*.py"):
+        assert not re.findall(r"\[/?(?:bold|dim|red|yellow|green)\]|rich\.markup", path.read_text()), path

@@ -81,6 +81,9 @@ class Source:
     row_order: list[int] = field(default_factory=list)  # of the table; empty: that of the images
     moved: bool = False
 
+    def __post_init__(self) -> None:
+        self.original = self.content
+
     @property
     def in_memory(self) -> bool:
         return self.kind in IN_MEMORY
@@ -248,6 +251,15 @@ def touch_files(source: Source, draw: random.Random) -> str | None:
     return ("write all files again" if rewrite else "touch all files") if files else None
 
 
+def restore_content(source: Source, draw: random.Random) -> str | None:
+    """Undo all changes of the content."""
+    if source.content is source.original:
+        return None
+    source.content, source.row_order = source.original, []
+    source.save()
+    return "restore the content of the data"
+
+
 def move_files(source: Source, draw: random.Random) -> str | None:
     """Move the folder of the data away, or back."""
     if source.in_memory or source.kind == "digits":
@@ -259,4 +271,5 @@ def move_files(source: Source, draw: random.Random) -> str | None:
 
 
 HARMLESS = (permute_rows, touch_files)
-CHANGES = (change_pixels, add_image, remove_image, change_cell, swap_labels, rename_factor, move_files, *HARMLESS)
+HARMFUL = (change_pixels, add_image, remove_image, change_cell, swap_labels, rename_factor, move_files)
+CHANGES = (*HARMFUL, *HARMLESS, restore_content)

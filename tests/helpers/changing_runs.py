@@ -83,7 +83,10 @@ def edit_config(run: Path, draw: random.Random) -> Change | None:
     if json.dumps(config) == before:
         return None
     path.write_text(json.dumps(config, indent=2) + "\n")
-    words = {"optimizers": ("lr",), "data_options": ("option", "data"), "arguments": ("latents",), "hyper": ("beta",)}
+    words = {
+        "method": ("'vae'", "'beta_vae'"), "optimizers": ("lr",), "data_options": ("option", "data"),
+        "arguments": ("latents",), "hyper": ("beta",),
+    }  # fmt: skip
     return Change(f"edit {name} in config.json", ("config.json", "configuration", name, *words.get(name, ())))
 
 
@@ -125,7 +128,7 @@ def remove_manifest(run: Path, draw: random.Random) -> Change | None:
     if not files:
         return None
     (path := draw.choice(files)).unlink()
-    return Change(f"remove {path.name} of the sweep", (path.name, run.parent.name))
+    return Change(f"remove {path.name} of the sweep", (path.name, "sweep"))
 
 
 RUN_CHANGES = (flip_bit, flip_bit, flip_bit, edit_config, edit_config, delete_file, delete_file, reorder_keys)

@@ -5,9 +5,13 @@ The numbers in brackets are those of the defects that the tests reproduce.
 
 import io
 import json
+import os
+import resource
 import shlex
 import shutil
+import subprocess
 import zipfile
+from contextlib import contextmanager
 
 import h5py
 import numpy as np
@@ -93,6 +97,24 @@ def test_a_tilde_in_an_option_is_the_home_folder(folder, tmp_path, trained, caps
 def test_an_unknown_strategy_is_refused_for_one_run(capsys):
     """(B: Low)"""
     assert "nonsense" in refused(capsys, "train", "beta_vae", *TINY, "--strategy", "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (MemoryError(), "not enough memory"),
+        (RecursionError(), "nested too deeply"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity"), "2.00 GiB"),
+    ],
+)
+def test_exhausted_memory_is_one_line_in_every_command(error, named, capsys, monkeypatch):
+    """(B: Low)"""
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("unweave.data.load_data", fail)
+    assert named in refused(capsys, "data", "inspect", "digits")
 
 
 # --- numbers (B-H5, B-M4) --------------------------------------------------------------------------------------------
@@ -337,3 +359,102 @@ def test_an_hdf5_file_does_not_read_other_files(kind, folder, capsys):
     before = sorted(folder.iterdir())
     line = refused(capsys, "data", "inspect", "shapes3d(path='shapes.h5')")
     assert ("labels" if kind == "labels" else "images") in line and sorted(folder.iterdir()) == before
+
+
+# --- outputs (B-M1, B-M2, B-M9) --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read_only(folder, trained):
+    """A run in a folder that cannot be written."""
+    shutil.copytree(trained, folder / "source" / "run")
+    if os.geteuid() != 0:
+        (folder / "source" / "run").chmod(0o555)
+        yield folder / "source" / "run"
+        (folder / "source" / "run").chmod(0o755)
+        return
+    (folder / "mounted").mkdir()  # permissions do not bind root, a file system does
+    mount = ["mount", "--bind", "-o", "ro", folder / "source", folder / "mounted"]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs a file system that can be mounted")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder / "mounted"], check=True)
+        yield folder / "mounted" / "run"
+    finally:
+        subprocess.run(["umount", folder / "mounted"], check=True)
+
+
+def test_a_read_only_run_can_be_scored_elsewhere(read_only, folder, capsys):
+    """(B-M1)"""
+    code, _, err = unweave(capsys, "evaluate", read_only, "--metrics", "mig", "--out", "scores")
+    assert code == 0 and err.count("warning: ") == 1 and err.count("\n") == 1, err
+    assert (folder / "scores" / "scores.json").is_file() and (folder / "scores" / "heatmap.png").is_file()
+    code, _, err = unweave(capsys, "compare", read_only, "--metrics", "mig", "--out", "table")
+    assert code == 0 and err.count("warning: ") == 1, err
+    assert (folder / "table" / "compare.html").is_file()
+    assert "--out" in refused(capsys, "evaluate", read_only, "--metrics", "mig").replace("out must", "--out must")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "folder"])
+def test_an_output_that_is_not_a_regular_file_is_not_replaced(kind, trained, folder, capsys):
+    """(B-M2)"""
+    os.mkfifo("pipe")
+    (folder / "folder").mkdir()
+    (folder / "link to a pipe").symlink_to("pipe")
+    before = {path.name: path.lstat().st_ino for path in folder.iterdir()}
+    line = refused(capsys, "report", trained, "--out", kind)
+    assert kind in line
+    assert {path.name: path.lstat().st_ino for path in folder.iterdir()} == before
+
+
+def test_an_output_that_is_a_link_is_written_through(trained, folder, capsys):
+    """(B-M2)"""
+    (folder / "pages").mkdir()
+    (folder / "link.html").symlink_to("pages/page.html")
+    assert unweave(capsys, "report", trained, "--out", "link.html")[0] == 0
+    assert (folder / "link.html").is_symlink() and "<html" in (folder / "pages" / "page.html").read_text()
+    assert [path.name for path in (folder / "pages").iterdir()] == ["page.html"]
+
+
+def test_the_longest_name_of_a_file(trained, folder, capsys):
+    """(B: Low)"""
+    name = "n" * 250 + ".html"
+    assert unweave(capsys, "report", trained, "--out", name)[0] == 0 and (folder / name).is_file()
+
+
+@contextmanager
+def full_disk(size):
+    """Let every write beyond so many bytes of a file fail, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.filterwarnings("ignore::unweave.errors.UserNotice")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "{run}", "--metrics", "mig"],
+        ["compare", "{run}", "--metrics", "mig"],
+        ["data", "inspect", "digits"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_full_disk_leaves_no_empty_folder_and_no_half_of_the_files(words, trained, folder, capsys):
+    """(B-M9)"""
+    shutil.copytree(trained, folder / "run")
+    with full_disk(4000):  # scores.json and scores.csv are smaller, pictures and pages are larger
+        line = refused(capsys, *(word.format(run="run") for word in words), "--out", "new/folder")
+    assert "'new/folder" in line and "too large" in line
+    assert {path.name for path in folder.iterdir()} == {"run"}
+    assert not list((folder / "run").glob(".*.*.????????"))
+
+
+def test_a_full_disk_during_training_names_the_file(folder, capsys):
+    """(B-M9)"""
+    with full_disk(1500):
+        line = refused(capsys, "train", "beta_vae", *TINY, "--steps", "60", "--log-every", "1", "--out", "run")
+    assert "'run" in line

@@ -40,6 +40,7 @@ def evaluate(
     from unweave.evaluation.evaluate import evaluate as score
     from unweave.evaluation.evaluate import evaluate_npz
     from unweave.report.charts.heatmap import score_rows, write_scores
+    from unweave.runs import RunFolder
 
     device, chosen = find_device(device), _parse_metrics(metrics)
     options: dict[str, Any] = {"metrics": chosen, "resamples": resamples, "seed": seed, "device": device}
@@ -55,6 +56,8 @@ def evaluate(
         if count is not None and count < 2:
             raise invalid("rows", rows, "an integer >= 2, or all")
         run = _open_run(source, data, factors, device)
+        if out is None and not RunFolder(source).writable:
+            raise invalid("out", None, "given, because the run folder is read-only", context=f"run '{source}'")
         result, beside = score(run, num_samples=count, codes=codes, **options), source
         if codes == "sampled":
             beside, title = source / "sampled", f"{source}, sampled codes"
@@ -67,7 +70,7 @@ def evaluate(
     out_console.print(table)
     for name, why in result.skipped.items():
         out_console.print(f"{name} is left out: {why}.", style="dim")
-    out_console.print(bold(folder) + ": scores.json and heatmap.png.")
+    out_console.print(bold(folder) + f": scores.json{' and heatmap.png' * bool(result.information.size)}.")
 
 
 def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -> Any:
@@ -160,7 +163,6 @@ def compare(
     opened = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device, checkpoints=False))
     frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
     check_scored(frame)
-    out.mkdir(parents=True, exist_ok=True)
     show(frame, out)
 
 

@@ -127,7 +127,6 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
     from unweave.report.charts.strips import StripRow
     from unweave.report.formatting import short_title
     from unweave.report.pages.study import study_page
-    from unweave.runs import write_atomic
     from unweave.studies.sheet import TIME, markdown, short_rows, strips, text_tables
     from unweave.studies.table import long_table
 
@@ -139,11 +138,9 @@ def show(study: Study, frame: pd.DataFrame, root: Path) -> None:
         out_console.print(_rich(tables["comparison_headers"][:-1], rows, "compared with published numbers"))
     for note in tables["notes"]:
         out_console.print(note, style="dim")
-    root.mkdir(parents=True, exist_ok=True)
-    write_atomic(root / "table.csv", long_table(study, frame).to_csv(index=False).encode())
-    write_atomic(root / "table.md", markdown(tables).encode())
+    texts = {"table.csv": long_table(study, frame).to_csv(index=False), "table.md": markdown(tables)}
     plots = {score: [StripRow(*row) for row in rows] for score, rows in strips(study, frame).items()}
-    study_page(tables, plots, root / "table.html")
+    study_page(tables, plots, root / "table.html", {root / name: text.encode() for name, text in texts.items()})
     out_console.print(bold(root) + ": table.csv, table.md and " + bold("table.html") + "; open it in a browser.")
 
 

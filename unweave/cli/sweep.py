@@ -123,7 +123,6 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     """Print the summary; write all runs to scores.csv and the page to compare.html."""
     from unweave.report.pages.sweep import compare_page
     from unweave.report.sweep_summary import check_frame
-    from unweave.runs import write_atomic
 
     for heading, table in _summary_tables(check_frame(frame)):
         if heading:
@@ -132,8 +131,8 @@ def show(frame: pd.DataFrame, root: Path) -> None:
     for _, row in frame[frame["diverged"].notna()].iterrows():
         message = f"{row['run']} diverged at step {row['diverged']:.0f}; use a smaller lr, or clip."
         out_console.print(message, style="yellow")
-    write_atomic(root / "scores.csv", frame.to_csv(index=False).encode())
-    made = compare_page(frame, root / "compare.html", title=root.name)
+    table_file = {root / "scores.csv": frame.to_csv(index=False).encode()}
+    made = compare_page(frame, root / "compare.html", title=root.name, beside=table_file)
     runs = f"{len(frame)} run{'s' * (len(frame) != 1)}"
     out_console.print(bold(root) + f": {runs}, scores.csv and " + bold(made.name) + "; open it in a browser.")
 

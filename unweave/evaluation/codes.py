@@ -118,10 +118,22 @@ def encode_run(
 
 
 def save_codes(folder: RunFolder, table: EncodedDataset, digest: str) -> None:
-    """Store the codes in a run folder, with their fingerprint."""
+    """Store the codes in a run folder, with their fingerprint; give notice if that fails, since they are not needed."""
     found = {"rows": table.indices, "codes": table.codes, "logvar": table.logvar}
     tensors = {name: torch.as_tensor(values) for name, values in found.items() if values is not None}
-    folder.save(STORE, tensors, fingerprint=digest)
+    try:
+        folder.save(STORE, tensors, fingerprint=digest)
+    except OSError as error:
+        text = f"the codes cannot be stored ({error.strerror}) and are computed again by the next evaluation"
+        warnings.warn(text, UserNotice, stacklevel=3)
+
+
+def may_store(folder: RunFolder) -> bool:
+    """Return True if codes and scores can be stored in a run folder; otherwise give notice."""
+    if not folder.writable:
+        text = "codes and scores are not stored in run folders that are read-only, and are computed again next time"
+        warnings.warn(text, UserNotice, stacklevel=1)  # at one place, so that it is given once for many runs
+    return folder.writable
 
 
 def load_codes(folder: RunFolder, digest: str, num_samples: int | None, data: Dataset) -> EncodedDataset | None:

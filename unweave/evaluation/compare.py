@@ -94,7 +94,8 @@ def _encode_group(group: Sequence[TrainedModel], num_samples: int | None, seed: 
     """Encode the same observations with all models of a group that have no stored codes."""
     data = group[0].data
     digests = [fingerprint(run.method, data, seed) for run in group]
-    todo = [k for k, run in enumerate(group) if load_codes(run.folder, digests[k], num_samples, data) is None]
+    writable = [k for k, run in enumerate(group) if run.folder.writable]
+    todo = [k for k in writable if load_codes(group[k].folder, digests[k], num_samples, data) is None]
     if not todo:
         return
     index = sample_indices(data, num_samples, seed)

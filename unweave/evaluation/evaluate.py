@@ -14,7 +14,7 @@ from unweave.contract import Representation
 from unweave.data import Dataset, load_data, parse_supervision
 from unweave.data.metadata import DatasetMetadata
 from unweave.errors import UserError, check_choice, check_integer, invalid, renamed_arguments
-from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, sample_codes
+from unweave.evaluation.codes import EncodedDataset, encode_dataset, encode_run, may_store, sample_codes
 from unweave.evaluation.stored_scores import read_scores, write_scores
 from unweave.metrics.histogram_mi import entropies, mutual_information_matrix
 from unweave.metrics.inputs import FactorTypes, MetricInputs, array_error, read_table, select_rows
@@ -113,6 +113,7 @@ def evaluate(
     total = None if num_samples is None else num_samples + more
     digest = ""
     if isinstance(model, TrainedModel):
+        save = save and may_store(model.folder)
         dataset = dataset.to(next(model.method.parameters()).device)
         groups = groups or content_and_style(model, dataset)
         table, digest = encode_run(model.folder, model.method, dataset, num_samples=total, seed=seed, save=save)

@@ -1,5 +1,6 @@
 """The Jinja environment of all pages."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ def render(template: str, **context: Any) -> Markup:
     return Markup(JINJA.get_template(template).render(context))
 
 
-def write_page(page: str, path: Path, **context: Any) -> Path:
-    """Write the page "run", "sweep" or "study" with its style sheets; return its path."""
+def write_page(page: str, path: Path, beside: Mapping[Path, bytes] | None = None, /, **context: Any) -> Path:
+    """Write the page "run", "sweep" or "study" with its style sheets, and the files beside it; return its path."""
     sheets = {"run": ["base"], "sweep": ["base", "sweep"], "study": ["base", "sweep", "study"]}[page]
     style = Markup("".join((HERE / "templates" / f"{name}.css").read_text() for name in sheets))
-    write_files(path, {path: render(f"{page}.html", style=style, **context).encode()})
+    write_files(path, {**(beside or {}), path: render(f"{page}.html", style=style, **context).encode()})
     return path
 
 

@@ -154,10 +154,38 @@ def unwritable(path: Path | str, error: OSError, argument: str = "out") -> UserE
 
 
 def write_files(out: str | Path, contents: Mapping[Path, bytes], *, argument: str = "out") -> None:
-    """Write files and their folders; raise a UserError that names `out` if that fails."""
+    """Write files and their folders, all or none; raise a UserError that names `out` if that fails.
+
+    A link stays a link, and the file that it names is written. Devices, pipes and folders are refused.
+    """
+    created: list[Path] = []  # folders
+    written: dict[Path, Path] = {}  # temporary files, with their targets
     try:
         for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, content)
-    except OSError as error:
-        raise unwritable(out, error, argument) from error
+            target = _writable_target(path, argument)
+            if not target.parent.is_dir():
+                _make_folder(target.parent, created)
+            temporary = _temporary_name(target)
+            write_new(temporary, content)
+            written[temporary] = target
+        for temporary in list(written):
+            os.replace(temporary, written[temporary])
+            sync_folder(written.pop(temporary).parent)
+    except BaseException as error:
+        for temporary in written:
+            temporary.unlink(missing_ok=True)
+        for folder in reversed(created):
+            with suppress(OSError):  # another process uses it
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise unwritable(out, error, argument) from error
+        raise
+
+
+def _writable_target(path: Path, argument: str) -> Path:
+    """Return the file that a path names; raise unless it is a regular file or does not exist."""
+    given = path.expanduser()
+    if given.exists() and not given.is_file():
+        accepted = "a regular file, or a name that does not exist"
+        raise invalid(argument, str(path), accepted, hint="this is a folder" * given.is_dir())
+    return Path(os.path.realpath(given))

@@ -50,7 +50,7 @@ class RunFolder:
     on_disk = True
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
 
     @contextmanager
     def create(
@@ -103,6 +103,11 @@ class RunFolder:
         if not isinstance(stored, dict) or "method" not in stored:
             raise damaged(path, "config.json does not describe a run")
         return folder
+
+    @property
+    def writable(self) -> bool:
+        """False for a folder of another user or on a read-only file system."""
+        return os.access(self.path, os.W_OK)
 
     @property
     def finished(self) -> bool:
@@ -164,8 +169,13 @@ class RunFolder:
         (self.path / name).unlink(missing_ok=True)
 
     def append_log(self, record: Mapping[str, Any]) -> None:
-        with open(self.path / "log.jsonl", "a") as file:
-            file.write(json.dumps(record) + "\n")
+        path = self.path / "log.jsonl"
+        try:
+            with open(path, "a") as file:
+                file.write(json.dumps(record) + "\n")
+        except OSError as error:
+            error.filename = str(path)  # missing in the error of a full disk
+            raise
 
     def logs(self) -> list[dict[str, Any]]:
         """Return all complete records; an incomplete last line is ignored."""

@@ -18,6 +18,10 @@ class MemoryRun(RunFolder):
         super().__init__(Path())
         self.records: list[dict[str, Any]] = []
 
+    @property
+    def writable(self) -> bool:
+        return True
+
     def has(self, name: str) -> bool:
         return False
 

@@ -10,7 +10,12 @@ from unweave.report.render import check_file, write_page
 from unweave.report.views import StudyView
 
 
-def study_page(tables: Mapping[str, Any], plots: Mapping[str, Sequence[StripRow]], out: str | Path) -> Path:
-    """Write a self-contained HTML page about a study; return its path."""
+def study_page(
+    tables: Mapping[str, Any],
+    plots: Mapping[str, Sequence[StripRow]],
+    out: str | Path,
+    beside: Mapping[Path, bytes] | None = None,
+) -> Path:
+    """Write a self-contained HTML page about a study, and files beside it, all or none; return its path."""
     path, panels = check_file(out), render_panels("study", StudyView(tables, plots))
-    return write_page("study", path, title=tables["title"], tables=tables, panels=panels)
+    return write_page("study", path, beside, title=tables["title"], tables=tables, panels=panels)

@@ -1,5 +1,6 @@
 """The page of a sweep: one HTML file that compares settings and seeds."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -12,11 +13,16 @@ from unweave.report.sweep_summary import check_frame, ranking_sentences
 from unweave.report.views import SweepView
 
 
-def compare_page(frame: pd.DataFrame, out: str | Path, *, title: str) -> Path:
-    """Write a self-contained HTML page about the runs of a frame, one row each; return its path."""
+def compare_page(
+    frame: pd.DataFrame, out: str | Path, *, title: str, beside: Mapping[Path, bytes] | None = None
+) -> Path:
+    """Write a self-contained HTML page about the runs of a frame, one row each, and files beside it; return its path.
+
+    All files are written, or none.
+    """
     view, path = SweepView(check_frame(frame)), check_file(out)
     texts = {"title": title, "sentences": _sentences(view), "facts": _facts(view.frame)}
-    return write_page("sweep", path, **texts, view=view, panels=render_panels("sweep", view))
+    return write_page("sweep", path, beside, **texts, view=view, panels=render_panels("sweep", view))
 
 
 def _facts(frame: pd.DataFrame) -> list[str]:
