@@ -16,6 +16,8 @@ import unweave as uw
 
 SMALL = {"method": "vae", "data": "digits(size=8)", "net": "small", "latents": 2, "batch": 4, "device": "cpu"}
 SWEEP = [{**SMALL, "steps": 4, "log_every": 2, "checkpoint_every": 1, "seed": seed} for seed in range(3)]
+OPTIONS = "--data digits(size=8) --set net=small --set latents=2 --batch 4 --device cpu --steps 4 --log-every 2"
+COMMAND = ["train", "vae", *OPTIONS.split(), "--checkpoint-every", 1, "--seeds", "0-2", "--quiet", "--out"]
 NAMES = [f"vae-digits-seed{seed}" for seed in range(3)]
 
 
@@ -79,11 +81,11 @@ def test_a_killed_sweep_is_resumed_with_all_its_runs(count, tmp_path, undisturbe
     else:  # the sweep had not begun
         code, said = unweave("train", "--resume", root, "--quiet")
         assert code == 2 and "repeat" in said
-        uw.fit(SWEEP, out=root)
+        assert unweave(*COMMAND, root)[0] == 0
     assert weights(root) == undisturbed
 
 
-@pytest.mark.parametrize("count", [0, 3, 6, 9, 14])
+@pytest.mark.parametrize("count", [0, 3, 6, 14])
 def test_the_same_call_resumes_a_killed_sweep(count, tmp_path, undisturbed):
     """(A2)"""
     root = tmp_path / "sweep"
@@ -104,8 +106,7 @@ def test_a_sweep_that_fails_while_its_folders_are_created_is_resumed(
             raise error
         mkdir(path, *rest, **named)
 
-    options = "--data digits(size=8) --set net=small --set latents=2 --batch 4 --device cpu --steps 4 --log-every 2"
-    words = ["train", "vae", *options.split(), "--checkpoint-every", 1, "--seeds", "0-2", "--quiet", "--out", root]
+    words = [*COMMAND, root]
     with monkeypatch.context() as patch:
         patch.setattr(os, "mkdir", fail)
         code, said = unweave(*words)

@@ -89,10 +89,16 @@ def _open_run(run: Path, data: Path | None, factors: Path | None, device: str) -
     return run if moved is None else load(run, device=device, data=moved)
 
 
-def _load_run(run: str | Path, data: Path | None, factors: Path | None, device: str) -> Any:
-    """Return the run, loaded with its data."""
+def _load_run(run: str | Path, data: Path | None, factors: Path | None, device: str, *, checkpoints: bool) -> Any:
+    """Return the run, loaded with its data; `checkpoints` is whether it may be unfinished."""
     from unweave.model import TrainedModel, load
+    from unweave.runs import RunFolder
+    from unweave.runs.checkpoints import has_checkpoint
 
+    folder = RunFolder(run)
+    if not folder.finished and not (checkpoints and has_checkpoint(folder)):
+        resume = f"unweave train --resume {shell_quote(run)}"
+        raise UserError(f"run '{run}' is unfinished: it was stopped, or it diverged; continue it with: {resume}")
     opened = _open_run(Path(run), data, factors, device)
     return opened if isinstance(opened, TrainedModel) else load(opened, device=device)
 
@@ -122,7 +128,7 @@ def report(
     for folder in _named_runs(runs):
         if not folder.finished and not has_checkpoint(folder):
             load_weights(folder)  # raises
-    opened_runs = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device))
+    opened_runs = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device, checkpoints=True))
     made = write_report(opened_runs, out, device=device)
     opened = False
     if open:
@@ -146,7 +152,6 @@ def compare(
     from unweave.cli.sweep import check_scored, show
     from unweave.config.devices import find_device
     from unweave.evaluation.compare import find_runs, open_runs, score_runs
-    from unweave.runs import RunFolder
 
     if out.exists() and not out.is_dir():
         raise invalid("out", str(out), "a folder")
@@ -155,21 +160,14 @@ def compare(
             hint = f"continue it with: unweave train --resume {shell_quote(folder.path)}"
             raise invalid("run", str(folder.path), "a finished run", hint=hint)
     device = find_device(device)
-
-    def load_finished(path: str | Path) -> Any:
-        if RunFolder(path).finished:
-            return _load_run(path, data, factors, device)
-        resume = f"unweave train --resume {shell_quote(path)}"
-        raise UserError(f"run '{path}' is unfinished: it was stopped, or it diverged; continue it with: {resume}")
-
-    opened = open_runs(find_runs(runs), load_finished)
+    opened = open_runs(find_runs(runs), lambda path: _load_run(path, data, factors, device, checkpoints=False))
     frame = score_runs(opened, metrics=_parse_metrics(metrics), seed=seed, device=device)
     check_scored(frame)
     show(frame, out)
 
 
 def _named_runs(paths: list[Path]) -> list[RunFolder]:
-    """Return the runs among these paths; for each folder of runs, name those that a stopped sweep did not create."""
+    """Return the runs among these paths; for each folder of runs, name those in its manifest that have no folder."""
     from unweave.runs import RunFolder
     from unweave.runs.manifest import missing_runs
 
@@ -178,9 +176,9 @@ def _named_runs(paths: list[Path]) -> list[RunFolder]:
         if (path / "config.json").is_file():
             named.append(RunFolder(path))
         elif missing := missing_runs(path):
-            runs = f"'{missing[0]}'" + (f" and {len(missing) - 1} other runs" if len(missing) > 1 else "")
+            runs = f"'{missing[0]}'" + (f" and {len(missing) - 1} others" if len(missing) > 1 else "")
             resume = f"unweave train --resume {shell_quote(path)}"
-            error_console.print(f"sweep '{path}' was stopped before it created {runs}; continue it with: {resume}")
+            error_console.print(f"sweep '{path}' has no folder of its run {runs}; create and train it with: {resume}")
     return named
 
 

@@ -37,9 +37,9 @@ class Unscored(NamedTuple):
 AnyRun = TrainedModel | Diverged | Unscored
 
 
-def unscored_notice(path: str | Path, reason: str) -> str:
-    """Return the line about a run that cannot be scored; most reasons name the run."""
-    return f"not scored: {reason}" if str(path) in reason else f"run '{path}' is not scored: {reason}"
+def unscored_notice(path: str | Path, reason: str, what: str = "not scored") -> str:
+    """Return the line about a run that cannot be scored or shown; most reasons name the run."""
+    return f"{what}: {reason}" if str(path) in reason else f"{what}: run '{path}': {reason}"
 
 
 def error_text(error: UserError | OSError) -> str:

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,9 @@ def _run_columns(study: Study, run: RunSpec, result: TrainedModel | Diverged | U
     row, config = study.row(run), result.config
     columns = {name: run.get(name, getattr(config, name, None)) for name in _OWN_COLUMNS}
     left = {n: v for n, v in run.items() if n not in (*_OWN_COLUMNS, "device", "log_every")}
-    took = {"seconds": math.nan, "models": math.nan, "device": config.device, **result.folder.training_time}
+    took: dict[str, Any] = {"seconds": math.nan, "models": math.nan, "device": config.device}
+    with suppress(UserError):  # time.json is damaged
+        took |= result.folder.training_time
     return {
         "family": row.family,
         "row": row.name,

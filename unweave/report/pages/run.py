@@ -65,7 +65,7 @@ def _view_runs(runs: Sequence[str | Path | AnyRun], seed: int, device: str) -> t
         except (UserError, OSError) as error:
             if not views and k == len(runs) - 1:  # no other run can be shown
                 raise
-            left_out.append(unscored_notice(path, error_text(error)))
+            left_out.append(unscored_notice(path, error_text(error), "left out"))
             warnings.warn(left_out[-1], UserNotice, stacklevel=3)
     return views, left_out
 
