@@ -71,7 +71,7 @@ def test_in_python_the_same_is_a_warning(said, tmp_path):
 def test_unused_rows_are_reported_in_python_too(said, tmp_path):
     said("kind", lambda n: n % 2, code=0)
     table = (tmp_path / "labels.csv").read_text()
-    (tmp_path / "labels.csv").write_text(table + "\n00.png,1\nnobody.png,0")
+    (tmp_path / "labels.csv").write_text(table + "\n00.png,0\nnobody.png,0")
     data = uw.load_data("in", factors="labels.csv", size=8)
     with pytest.warns(UserNotice) as found:
         uw.train("m2", data, supervision="labels", steps=1, batch=4, device="cpu", out="python_run")
