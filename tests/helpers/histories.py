@@ -238,7 +238,7 @@ class History:
             try:
                 expected()
             except uw.UserError:
-                named = f"as from scratch: {message}"
+                named = "as from scratch"
             else:
                 raise Violation(f"{text}: refused, and no change is named: {message}")
         self.outcomes.append(f"{text.split()[0]}: refused, {named}")
