@@ -85,10 +85,9 @@ def table(total: Played, arguments: argparse.Namespace, seconds: float) -> str:
         "| --- | --- | --- | --- |",
     ]
     for operation, ends in sorted(operations.items()):
-        equal = sum(n for end, n in ends.items() if end.startswith("equal"))
-        refused = Counter({end.removeprefix("refused, "): n for end, n in ends.items() if end.startswith("refused")})
+        refused = Counter({end.removeprefix("refused, "): n for end, n in ends.items() if end != "equal"})
         named = ", ".join(f"{word} {n}" for word, n in refused.most_common())
-        lines.append(f"| {operation} | {equal} | {sum(refused.values())} | {named} |")
+        lines.append(f"| {operation} | {ends['equal']} | {sum(refused.values())} | {named} |")
     return "\n".join(lines) + "\n"
 
 

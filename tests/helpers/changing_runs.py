@@ -34,7 +34,8 @@ def weights_and_log(run: Path) -> dict[str, bytes | list[str]]:
 
 def flip_bit(run: Path, draw: random.Random) -> Change | None:
     """Flip one bit of a file; in texts, of a digit, so that the file can still be read."""
-    present = [name for name in FLIPPED if (run / name).is_file()]
+    unread = ("log.jsonl",) if (run / WEIGHTS).is_file() else ()  # the log of a finished run is only read by reports
+    present = [name for name in FLIPPED if (run / name).is_file() and name not in unread]
     if not present:
         return None
     name = draw.choice(present)

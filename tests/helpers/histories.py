@@ -1,8 +1,7 @@
 """Random histories of runs: train, stop, change something, resume, evaluate, compare, predict.
 
 After each step either the result equals that of a computation from scratch, in an empty folder, on the same data, or a
-`UserError` of one line names what was changed. `play` plays one history and raises `Violation` otherwise. A log may
-differ if a notice has named it.
+`UserError` of one line names what was changed. `play` plays one history and raises `Violation` otherwise.
 """
 
 import json
@@ -45,7 +44,6 @@ class History:
         self.members = list(range(len(self.problem.runs)))
         self.names = {k: f"run{k}" for k in self.members}  # of the folders
         self.changes: list[Change] = []  # of the run folders
-        self.log_reported = False  # True once a notice has named a changed log
         self.steps: list[str] = []
         self.outcomes: list[str] = []
 
@@ -219,15 +217,13 @@ class History:
         notices = [str(notice.message) for notice in caught if isinstance(notice.message, UserNotice)]
         if any("verif" in notice for notice in notices):
             raise Violation(f"{text}: {notices}")
-        self.log_reported |= any("log.jsonl" in notice for notice in notices)
         where = ""
         for compute in expected:
-            results = [found, compute()]
-            if not (where := difference(*map(without_logs, results) if self.log_reported else results)):
+            if not (where := difference(found, compute())):
                 break
         if where:
             raise Violation(f"{text}: {where}")
-        self.outcomes.append(f"{text.split()[0]}: equal" + " but for a reported change of the log" * self.log_reported)
+        self.outcomes.append(f"{text.split()[0]}: equal")
         return None
 
     def _check_error(self, text: str, error: uw.UserError, expected: Callable[[], Any]) -> None:
@@ -246,12 +242,6 @@ class History:
             else:
                 raise Violation(f"{text}: refused, and no change is named: {message}")
         self.outcomes.append(f"{text.split()[0]}: refused, {named}")
-
-
-def without_logs(result: Any) -> Any:
-    """Return weights and logs of runs without the logs; other results unchanged."""
-    runs = isinstance(result, list) and all(isinstance(run, dict) for run in result)
-    return [{name: part for name, part in run.items() if name != "log"} for run in result] if runs else result
 
 
 def play(seed: int, folder: Path, scratch: Scratch | None = None) -> History:
