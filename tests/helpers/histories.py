@@ -138,7 +138,9 @@ class History:
         def call() -> list:
             data = self.source.given() if self.source.in_memory else None
             if data is None and len(self.members) > 1:
-                resume_all(self.out)
+                damaged = [error for error in resume_all(self.out) if isinstance(error, uw.UserError)]
+                if damaged:  # the runs that are left out, with a notice
+                    raise damaged[0]
             else:
                 for k in self.members:
                     uw.resume(self.path(k), data=data)
