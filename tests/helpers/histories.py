@@ -33,6 +33,17 @@ class Killed(BaseException):
     """Ends a training; the folders are then put back to their state at that moment, as if the process was killed."""
 
 
+def resume_intact(root: Path) -> None:
+    """Resume a sweep; raise the error about a run that is left out because it is damaged."""
+    with warnings.catch_warnings(record=True) as notices:
+        warnings.simplefilter("always")
+        resume_all(root)
+    for notice in notices:
+        if str(notice.message).startswith("left out: "):
+            raise uw.UserError(str(notice.message).removeprefix("left out: "))
+        warnings.warn(notice.message, stacklevel=2)
+
+
 class History:
     """One history: random steps, each checked."""
 
@@ -138,9 +149,7 @@ class History:
         def call() -> list:
             data = self.source.given() if self.source.in_memory else None
             if data is None and len(self.members) > 1:
-                damaged = [error for error in resume_all(self.out) if isinstance(error, uw.UserError)]
-                if damaged:  # the runs that are left out, with a notice
-                    raise damaged[0]
+                resume_intact(self.out)
             else:
                 for k in self.members:
                     uw.resume(self.path(k), data=data)
